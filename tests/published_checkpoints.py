@@ -24,22 +24,13 @@ _EVENT_TOWER = "model.visual_tower.visual_tower."
 _ABSENT = {
     "llava": ("multimodal_projector_bias", "image_seq_length", "dtype", "tie_word_embeddings"),
     "video_llava": (
-        "multimodal_projector_bias",
-        "dtype",
-        "tie_word_embeddings",
-        "video_seq_length",
+        *("multimodal_projector_bias", "dtype", "tie_word_embeddings", "video_seq_length"),
     ),
     "eventgpt": ("mm_use_im_patch_token", "mm_use_im_start_end", "dtype", "head_dim", "mlp_bias"),
 }
 _TEXT_KEPT = (
-    "vocab_size",
-    "hidden_size",
-    "intermediate_size",
-    "num_hidden_layers",
-    "num_attention_heads",
-    "max_position_embeddings",
-    "rms_norm_eps",
-    "model_type",
+    *("vocab_size", "hidden_size", "intermediate_size", "num_hidden_layers"),
+    *("num_attention_heads", "max_position_embeddings", "rms_norm_eps", "model_type"),
 )
 
 

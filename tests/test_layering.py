@@ -23,18 +23,8 @@ HEAVY = {"torch", "transformers", "diskcache"}
 ROOMS = (
     *("errors", "quoting", "plain_files", "settings", "machine", "prompts", "media_options"),
     *("types", "timing", "palette", "media", "viewing", "decoding", "models", "storage"),
-    *(
-        "pipeline",
-        "served",
-        "analysis",
-        "verify",
-        "attribution",
-        "report",
-        "published",
-        "benchmark",
-        "jobs",
-    ),
-    *("demo", "public", "cli", "__main__"),
+    *("pipeline", "served", "analysis", "verify", "attribution", "report", "published"),
+    *("benchmark", "jobs", "demo", "public", "cli", "__main__"),
 )
 PUBLISHED = ("read", "audit", "claims")
 MAX_LOOSE = 12  # modules directly in engine/
@@ -226,14 +216,9 @@ def loaded_by(modules: str) -> str:
 
 NOT_FOR_A_LIST = (
     *("torch", "transformers", "streamlit", "pandas", "altair", "av", "PIL", "diskcache"),
-    *(
-        "huggingface_hub.file_download",
-        "httpx2",
-        "email",
-        "engine.jobs.queue",
-        "engine.benchmark.execute",
-    ),
-    *("engine.published.audit", "engine.report", "engine.demo.scenes", "engine.demo.writing"),
+    *("huggingface_hub.file_download", "httpx2", "email", "engine.jobs.queue"),
+    *("engine.benchmark.execute", "engine.published.audit", "engine.report"),
+    *("engine.demo.scenes", "engine.demo.writing"),
 )
 
 

@@ -12,26 +12,12 @@ import pytest
 
 from engine.__main__ import COMMANDS, main
 from engine.quoting import printable
-from tests.conftest import picture
+from tests import recordings
 
 FIELDS = {
-    "model",
-    "family",
-    "checkpoint",
-    "sample",
-    "prompt",
-    "text",
-    "token_ids",
-    "new_tokens",
-    "stop",
-    "context_tokens",
-    "mode",
-    "cold",
-    "stages",
-    "ttft_ms",
-    "tpot_ms",
-    "total_ms",
-    "unaccounted_ms",
+    *("model", "family", "checkpoint", "sample", "prompt", "text", "token_ids", "new_tokens"),
+    *("stop", "context_tokens", "mode", "cold", "stages"),
+    *("ttft_ms", "tpot_ms", "total_ms", "unaccounted_ms"),
 }
 ALL = "tiny-eventgpt,tiny-video_llava,tiny-llava"
 
@@ -39,26 +25,11 @@ ALL = "tiny-eventgpt,tiny-video_llava,tiny-llava"
 @pytest.fixture
 def root(tmp_path: Path, tiny_models: Path) -> Path:
     """Two records: one with everything but an MP4, one with event images alone."""
-    base = tmp_path / "root"
-    for clip in ("000000", "000001"):
-        for index in range(5):
-            picture(base / "event_image" / "road" / f"{clip}_{index}.png", index)
-    for frame in range(27, 37):
-        picture(base / "video" / "road" / "000000" / f"{frame:06d}.png", frame)
-    records = [
-        {
-            "id": f"id-{clip}",
-            "split": "road",
-            "event_image": [f"road/{clip}_{index}.png" for index in range(5)],
-            "conversations": [
-                {"from": "human", "value": "<event>\nWhat is it?"},
-                {"from": "gpt", "value": "A road."},
-            ],
-        }
-        for clip in ("000000", "000001")
-    ]
-    records[0]["video_data"] = "road/000000"
-    (base / "EventGPT_Instruction_Subset.json").write_text(json.dumps(records))
+    base = recordings.root(tmp_path / "root", 2)
+    index = base / "EventGPT_Instruction_Subset.json"
+    records = json.loads(index.read_text())
+    del records[1]["video_data"]
+    index.write_text(json.dumps(records))
     return base
 
 
@@ -70,8 +41,10 @@ def call(capsys: pytest.CaptureFixture[str], *arguments: object) -> tuple[int, A
 
 
 def compare(capsys: pytest.CaptureFixture[str], root: Path, *more: object) -> tuple[int, Any, str]:
+    """Of the first sample with tiny-llava, unless `more` says otherwise."""
     fixed = ("--dataset", root, "--max-new-tokens", 5, "--json")
-    return call(capsys, "compare", *fixed, *more)
+    usual = ("--sample", "id-0", "--models", "tiny-llava")
+    return call(capsys, "compare", *fixed, *usual, *more)
 
 
 def test_every_command_is_in_the_help_and_found_by_its_name(
@@ -94,11 +67,15 @@ def test_every_command_is_in_the_help_and_found_by_its_name(
     assert places == sorted(places)
 
 
-def test_a_flag_that_cannot_be_read_is_one_sentence(capsys: pytest.CaptureFixture[str]) -> None:
+def parser_refusal(capsys: pytest.CaptureFixture[str], *arguments: str) -> str:
     with pytest.raises(SystemExit) as ended:
-        main(["bench", "--workers", "abc"])
+        main(list(arguments))
     assert ended.value.code == 2
-    assert capsys.readouterr().err == (
+    return capsys.readouterr().err
+
+
+def test_a_flag_that_cannot_be_read_is_one_sentence(capsys: pytest.CaptureFixture[str]) -> None:
+    assert parser_refusal(capsys, "bench", "--workers", "abc") == (
         "Argument --workers: invalid int value: 'abc': see python -m engine bench --help.\n"
     )
 
@@ -106,23 +83,19 @@ def test_a_flag_that_cannot_be_read_is_one_sentence(capsys: pytest.CaptureFixtur
 def test_an_unknown_option_names_the_help_of_its_command(
     capsys: pytest.CaptureFixture[str],
 ) -> None:
-    with pytest.raises(SystemExit) as ended:
-        main(["report", "RUN", "--bogus"])
-    assert ended.value.code == 2
-    assert capsys.readouterr().err.endswith("--bogus: see python -m engine report --help.\n")
+    said = parser_refusal(capsys, "report", "RUN", "--bogus")
+    assert said.endswith("--bogus: see python -m engine report --help.\n")
 
 
-def test_a_long_value_is_not_repeated_whole(capsys: pytest.CaptureFixture[str]) -> None:
-    for value in ("9" * 5000, "a b" * 5000, "'" * 5000):
-        with pytest.raises(SystemExit) as ended:
-            main(["bench", "--workers", value])
-        said = capsys.readouterr().err
-        assert ended.value.code == 2 and len(said) < 600 and said.count("\n") == 1
+@pytest.mark.parametrize("value", ["9" * 5000, "a b" * 5000, "'" * 5000], ids=lambda one: one[:3])
+def test_a_long_value_is_not_repeated_whole(capsys: pytest.CaptureFixture[str], value: str) -> None:
+    said = parser_refusal(capsys, "bench", "--workers", value)
+    assert len(said) < 600 and said.count("\n") == 1
 
 
 @pytest.mark.loads
 def test_compare_gives_one_object_per_model(capsys: pytest.CaptureFixture[str], root: Path) -> None:
-    code, rows, err = compare(capsys, root, "--sample", "id-000000", "--models", ALL)
+    code, rows, err = compare(capsys, root, "--models", ALL)
     assert code == 0 and [row["model"] for row in rows] == ALL.split(",")
     for row in rows:
         assert set(row) >= FIELDS and row["error"] is None
@@ -138,7 +111,7 @@ def test_repeats_take_turns_and_end_with_medians(
 ) -> None:
     """The first run computes the features, and the others read them: they are not mixed."""
     names = ("tiny-llava", "tiny-eventgpt")
-    arguments = ("--sample", "id-000000", "--models", ",".join(names), "--repeat", 3)
+    arguments = ("--models", ",".join(names), "--repeat", 3)
     code, found, _ = compare(capsys, root, *arguments)
     assert code == 0 and [row["model"] for row in found["runs"]] == [*names] * 3
     for name, summary in zip(names, found["medians"], strict=True):
@@ -155,7 +128,7 @@ def test_repeats_take_turns_and_end_with_medians(
 
 @pytest.mark.loads
 def test_repeats_that_fail_have_no_medians(capsys: pytest.CaptureFixture[str], root: Path) -> None:
-    fixed = ("--sample", "id-000000", "--repeat", 2)
+    fixed = ("--sample", "id-0", "--repeat", 2)
     code, found, _ = compare(capsys, root, *fixed, "--models", "tiny-lava")
     assert code == 2 and len(found["runs"]) == 2
     assert found["medians"][0]["counted"] == 0 and found["medians"][0]["times_ms"] == {}
@@ -166,10 +139,9 @@ def test_repeats_that_fail_have_no_medians(capsys: pytest.CaptureFixture[str], r
 
 
 def test_the_second_run_reads_its_features(capsys: pytest.CaptureFixture[str], root: Path) -> None:
-    arguments = ("--sample", "id-000000", "--models", "tiny-llava")
-    _, first, _ = compare(capsys, root, *arguments)
-    _, second, _ = compare(capsys, root, *arguments)
-    _, off, _ = compare(capsys, root, *arguments, "--cache", "off")
+    _, first, _ = compare(capsys, root)
+    _, second, _ = compare(capsys, root)
+    _, off, _ = compare(capsys, root, "--cache", "off")
     visions = [rows[0]["stages"]["vision"] for rows in (first, second, off)]
     assert [vision["source"] for vision in visions] == ["measured", "cached", "measured"]
     assert visions[1]["original_ms"] == visions[0]["ms"]
@@ -177,7 +149,7 @@ def test_the_second_run_reads_its_features(capsys: pytest.CaptureFixture[str], r
 
 
 def test_the_text_says_what_was_read_before(capsys: pytest.CaptureFixture[str], root: Path) -> None:
-    sample = ["--sample", "id-000000", "--dataset", str(root), "--max-new-tokens", "5"]
+    sample = ["--sample", "id-0", "--dataset", str(root), "--max-new-tokens", "5"]
     asked = ["--prompt", "Who?", "--prompt", "Where is it?"]
     assert main(["compare", *sample, "--models", "tiny-llava", *asked]) == 0
     said = capsys.readouterr().out
@@ -187,25 +159,16 @@ def test_the_text_says_what_was_read_before(capsys: pytest.CaptureFixture[str], 
 def test_the_backend_is_handed_on_and_the_row_says_what_ran(
     capsys: pytest.CaptureFixture[str], root: Path
 ) -> None:
-    some = ["--sample", "id-000000", "--models", "tiny-llava"]
-    _, (row,), _ = compare(capsys, root, *some, "--backend", "eager")
+    _, (row,), _ = compare(capsys, root, "--backend", "eager")
     assert row["backend"] == {"asked": "eager", "ran": "eager"}
-    _, (row,), _ = compare(capsys, root, *some, "--mode", "hooked")
+    _, (row,), _ = compare(capsys, root, "--mode", "hooked")
     assert row["backend"] == {"asked": "auto", "ran": "generate"}
 
 
-def test_hooked_mode(capsys: pytest.CaptureFixture[str], root: Path) -> None:
-    code, rows, _ = compare(
-        capsys, root, "--sample", "id-000000", "--models", ALL, "--mode", "hooked"
-    )
-    assert code == 0
-    assert {row["stages"]["vision"]["source"] for row in rows} == {"hook"}
-
-
-def test_one_model_that_cannot_run_costs_no_other(
+def test_models_that_cannot_run_leave_the_other_answers(
     capsys: pytest.CaptureFixture[str], root: Path
 ) -> None:
-    code, rows, err = compare(capsys, root, "--sample", "id-000001", "--models", ALL)
+    code, rows, err = compare(capsys, root, "--sample", "id-1", "--models", ALL)
     assert code == 2
     assert [bool(row["error"]) for row in rows] == [False, True, True]
     assert "total_ms" not in rows[1] and rows[1]["error"] in err
@@ -230,57 +193,39 @@ def test_one_model_that_cannot_run_costs_no_other(
 def test_bad_input_is_one_sentence_and_exit_code_2(
     capsys: pytest.CaptureFixture[str], root: Path, arguments: tuple[str, object], message: str
 ) -> None:
-    code, rows, err = compare(
-        capsys, root, "--sample", "id-000000", "--models", "tiny-llava", *arguments
-    )
+    code, rows, err = compare(capsys, root, *arguments)
     assert code == 2 and rows is None
     assert message in err and err.strip().count("\n") == 0
 
 
-def test_an_unknown_name_costs_no_other_model(
+def test_an_unknown_name_leaves_the_other_answers(
     capsys: pytest.CaptureFixture[str], root: Path
 ) -> None:
-    names = "tiny-lava,tiny-llava"
-    code, rows, err = compare(capsys, root, "--sample", "id-000000", "--models", names)
+    code, rows, err = compare(capsys, root, "--models", "tiny-lava,tiny-llava")
     assert code == 2 and [row["model"] for row in rows] == ["tiny-lava", "tiny-llava"]
     assert "did you mean 'tiny-llava'" in rows[0]["error"] and rows[0]["error"] in err
     assert rows[1]["new_tokens"] == 5
 
 
-def test_a_terminal_without_the_letters_loses_no_result(
+def test_json_is_printed_on_a_terminal_without_the_letters(
     root: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     raw = io.BytesIO()
     monkeypatch.setattr(sys, "stdout", io.TextIOWrapper(raw, encoding="ascii"))
-    arguments = ["--sample", "id-000000", "--models", "tiny-llava", "--prompt", "Größe 🚗?"]
+    arguments = ["--sample", "id-0", "--models", "tiny-llava", "--prompt", "Größe 🚗?"]
     assert main(["compare", "--dataset", str(root), "--json", *arguments]) == 0
     assert json.loads(raw.getvalue())[0]["prompt"] == "Größe 🚗?"
 
 
-@pytest.mark.loads
-def test_a_limit_above_the_context_is_lowered_with_a_note(
-    capsys: pytest.CaptureFixture[str], root: Path
-) -> None:
-    code, rows, err = compare(
-        capsys, root, "--sample", "id-000000", "--models", "tiny-llava", "--max-new-tokens", 1024
-    )
-    (note,) = [note for note in rows[0]["notes"] if "has a context of 1,024 tokens" in note]
-    assert code == 0 and note in err
-    assert rows[0]["token_limit"] == 1024 - rows[0]["context_tokens"]
-
-
-def test_an_unusable_cache_folder_costs_a_note(
-    capsys: pytest.CaptureFixture[str],
-    root: Path,
-    tmp_path: Path,
-    monkeypatch: pytest.MonkeyPatch,
+def test_an_unusable_cache_folder_is_a_note(
+    capsys: pytest.CaptureFixture[str], root: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     from engine.pipeline import feature_cache
 
     (tmp_path / "file").write_text("")
     monkeypatch.setenv("STAGESCOPE_CACHE_DIR", str(tmp_path / "file"))
     feature_cache.shared.cache_clear()
-    code, rows, err = compare(capsys, root, "--sample", "id-000000", "--models", "tiny-llava")
+    code, rows, err = compare(capsys, root)
     assert code == 0 and rows[0]["new_tokens"] == 5
     assert "feature cache" in err and rows[0]["notes"]
 
@@ -288,7 +233,7 @@ def test_an_unusable_cache_folder_costs_a_note(
 def test_text_output_has_no_control_characters(
     capsys: pytest.CaptureFixture[str], root: Path
 ) -> None:
-    sample = ["--dataset", str(root), "--sample", "id-000000"]
+    sample = ["--dataset", str(root), "--sample", "id-0"]
     code = main(["compare", *sample, "--models", ALL, "--max-new-tokens", "60"])
     out, _ = capsys.readouterr()
     assert code == 0 and "tiny-video_llava (decoupled" in out and "unaccounted" in out
@@ -298,7 +243,7 @@ def test_text_output_has_no_control_characters(
 
 def test_samples_say_which_models_can_run(capsys: pytest.CaptureFixture[str], root: Path) -> None:
     code, rows, _ = call(capsys, "samples", "--dataset", root, "--json")
-    assert code == 0 and [row["id"] for row in rows] == ["id-000000", "id-000001"]
+    assert code == 0 and [row["id"] for row in rows] == ["id-0", "id-1"]
     keys = {"id", "sequence", "question", "reference", "problems", "models"}
     assert all(set(row) >= keys for row in rows)
     assert rows[0]["question"] == "What is it?" and rows[0]["reference"] == "A road."

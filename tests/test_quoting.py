@@ -80,27 +80,15 @@ def test_durations(seconds: float, words: str) -> None:
 
 
 @pytest.mark.parametrize(
-    ("value", "words"),
-    [
-        (None, "–"),
-        (float("nan"), "–"),
-        (0.0, "0"),
-        (0.1234, "0.123"),
-        (12.34, "12.3"),
-        (1234.5, "1,234"),
-    ],
-)
-def test_numbers_have_three_digits(value: float | None, words: str) -> None:
-    assert quoting.number(value) == words
-
-
-@pytest.mark.parametrize(
     ("value", "shown"),
     [(None, "–"), (float("nan"), "–"), (0, "0"), (0.1234, "0.123"), (1.234, "1.23"),
      (12.34, "12.3"), (1234.5, "1,234"), (-3.456, "-3.46")],
 )  # fmt: skip
-def test_numbers_and_sizes(value: float | None, shown: str) -> None:
+def test_numbers_have_three_digits(value: float | None, shown: str) -> None:
     assert quoting.number(value) == shown
+
+
+def test_sizes_have_their_unit() -> None:
     assert [quoting.gib(n) for n in (12, 2048, 3 * 2**20, 2**31)] == [
         "12 bytes", "2.0 KiB", "3.0 MiB", "2.0 GiB",
     ]  # fmt: skip

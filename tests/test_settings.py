@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 from pathlib import Path
 
 import pytest
@@ -92,16 +91,6 @@ def test_what_cannot_be_used_is_named(file: Path, text: str, message: str) -> No
     with pytest.raises(SettingsError, match=message) as caught:
         settings.load()
     assert len(str(caught.value)) < 400
-
-
-def test_a_settings_file_must_be_a_regular_file(file: Path) -> None:
-    os.mkfifo(file)
-    with pytest.raises(SettingsError, match="named pipe"):
-        settings.load()
-    file.unlink()
-    file.symlink_to("/dev/zero")
-    with pytest.raises(SettingsError, match="a device"):
-        settings.load()
 
 
 def test_a_named_file_that_is_absent_is_said(file: Path) -> None:

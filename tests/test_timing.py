@@ -107,15 +107,6 @@ def test_time_and_usage_are_read_again_when_the_core_was_lost_in_between(
     assert found == (6.000001, Usage(2.0, 1000.0))
 
 
-def test_the_probe_adds_up_what_was_used() -> None:
-    module = Slow()
-    with VisionProbe([module], CPU) as probe:
-        assert probe.used == UNKNOWN
-        module(torch.ones(1))
-        module(torch.ones(1))
-    assert probe.used.cpu_ms is not None and probe.used.cpu_ms < probe.ms
-
-
 def test_the_probe_reads_usage_once_at_each_end_of_the_stage(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:

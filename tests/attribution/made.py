@@ -6,11 +6,7 @@ from typing import Any
 
 from msgspec.structs import replace
 
-from engine.attribution.explained import (
-    ExplainOptions,
-    ExplainRequest,
-    Explanation,
-)
+from engine.attribution.explained import ExplainOptions, ExplainRequest, Explanation
 from engine.storage.explanations import CellLoss, Chance, Cost, MomentLoss
 from engine.types import RunRequest, Sample
 

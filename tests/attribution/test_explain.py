@@ -15,12 +15,7 @@ from engine.attribution import explain as explaining
 from engine.attribution import explained as cells
 from engine.attribution import wording
 from engine.attribution.explain import explain, occlusion
-from engine.attribution.explained import (
-    ExplainOptions,
-    ExplainRequest,
-    ExplainWatcher,
-    Explanation,
-)
+from engine.attribution.explained import ExplainOptions, ExplainRequest, ExplainWatcher, Explanation
 from engine.decoding import forced
 from engine.demo.demo_dataset import write_dataset
 from engine.demo.wordings import DEFAULT_QUESTION
@@ -214,12 +209,16 @@ def test_ids_of_another_model_are_refused(llava: Adapter, sample: Sample) -> Non
         explain(llava, replace(asked(llava, sample), token_ids=(5, 10**7)))
 
 
-def test_raw_events_are_dropped_and_drawn_pictures_painted(
-    eventgpt: Adapter, sample: Sample, tmp_path: Path
-) -> None:
+@pytest.fixture
+def raw(tmp_path: Path) -> Sample:
     found = stream(500)
     columns = {"x": found.x, "y": found.y, "t": found.t, "p": found.p}
-    raw = Sample("r", "test", events=saved(tmp_path, **columns))
+    return Sample("r", "test", events=saved(tmp_path, **columns))
+
+
+def test_raw_events_are_dropped_and_drawn_pictures_painted(
+    eventgpt: Adapter, sample: Sample, raw: Sample
+) -> None:
     one = explain(eventgpt, asked(eventgpt, raw))
     assert one.removal == "events" and len(one.moments) == 10
     painted = explain(eventgpt, asked(eventgpt, sample))
@@ -230,10 +229,7 @@ def test_raw_events_are_dropped_and_drawn_pictures_painted(
     assert occlusion(eventgpt, asked(eventgpt, other)).removal == "painted"
 
 
-def test_the_media_are_those_of_the_run(eventgpt: Adapter, tmp_path: Path) -> None:
-    found = stream(500)
-    columns = {"x": found.x, "y": found.y, "t": found.t, "p": found.p}
-    raw = Sample("r", "test", events=saved(tmp_path, **columns))
+def test_the_media_are_those_of_the_run(eventgpt: Adapter, raw: Sample) -> None:
     how = RunOptions(
         window=window("0s+400us"), split=split("time:3"), perturb=perturbations("drop:0.3")
     )

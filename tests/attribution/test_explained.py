@@ -19,6 +19,7 @@ from engine.attribution.explained import (
 from engine.errors import BadInput
 from engine.storage.explanations import CellLoss, Cost
 from engine.types import Box, RunRequest, Sample
+from tests.attribution.made import explanation
 
 
 def run() -> RunRequest:
@@ -30,21 +31,8 @@ def cell(box: tuple[float, float, float, float], nats: float, fine: bool = True)
 
 
 def explained(*cells: CellLoss) -> Explanation:
-    return Explanation(
-        request=ExplainRequest(run(), "a car"),
-        answer="It is a car.",
-        words="a car",
-        said=True,
-        token_ids=(5, 6, 7),
-        scored=(1, 3),
-        logprob=-0.5,
-        cells=cells,
-        moments=(),
-        chance=None,
-        cost=Cost(5, 2, 0.25),
-        ms=250.0,
-        removal="blur",
-    )
+    """With the default options, and without a test."""
+    return explanation(request=ExplainRequest(run(), "a car"), cells=cells, chance=None)
 
 
 @pytest.mark.parametrize(
@@ -69,26 +57,18 @@ def test_options_out_of_range_are_refused(values: dict[str, Any], told: str) -> 
     assert told in str(error.value)
 
 
-def test_odd_and_even_sides_and_no_coarse_map_are_allowed() -> None:
-    for side in (1, 2, 3, 4):
-        assert ExplainOptions(side=side).side == side
-    assert ExplainOptions(grid=7, coarse=0).coarse == 0
-
-
-@pytest.mark.parametrize("words", ["", "  \n"])
-def test_empty_words_are_refused(words: str) -> None:
-    with pytest.raises(BadInput, match="The text to explain is empty"):
+@pytest.mark.parametrize(
+    ("words", "told"),
+    [
+        ("", "The text to explain is empty"),
+        ("  \n", "The text to explain is empty"),
+        ("a" * 2001, "2,001 characters: shorten it to 2,000"),
+        ("a \udcff car", "which is not a character: use UTF-8"),
+    ],
+)
+def test_words_of_no_use_are_refused(words: str, told: str) -> None:
+    with pytest.raises(BadInput, match=told):
         ExplainRequest(run(), words)
-
-
-def test_very_long_words_are_refused() -> None:
-    with pytest.raises(BadInput, match="2,001 characters: shorten it to 2,000"):
-        ExplainRequest(run(), "a" * 2001)
-
-
-def test_words_that_are_no_text_are_refused() -> None:
-    with pytest.raises(BadInput, match="which is not a character: use UTF-8"):
-        ExplainRequest(run(), "a \udcff car")
 
 
 def test_places_are_named() -> None:

@@ -24,9 +24,7 @@ def whole() -> Explanation:
     options = ExplainOptions(grid=6, side=2, coarse=3, fill="neutral")
     first = cells.coarse_cells(options)
     fine = cells.fine_cells(options, first[4].box)
-    found = explained(
-        *(changed(cell, nats=nats) for nats, cell in enumerate((*first, *fine))),
-    )
+    found = explained(*(changed(cell, nats=nats) for nats, cell in enumerate((*first, *fine))))
     return changed(
         found,
         request=replace(found.request, options=options),

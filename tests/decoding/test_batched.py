@@ -5,6 +5,7 @@ from __future__ import annotations
 import random
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 import pytest
 import torch
@@ -20,6 +21,7 @@ from engine.types import DecodeConfig
 
 NAMES = ("tiny-eventgpt", "tiny-video_llava", pytest.param("tiny-llava", marks=pytest.mark.loads))
 LENGTHS = (7, 40, 23, 11, 31)
+PAD = batched.pad
 
 
 @pytest.fixture(params=NAMES)
@@ -33,12 +35,12 @@ def inference() -> Iterator[None]:
         yield
 
 
-def prompts(adapter: Adapter, lengths: tuple[int, ...] = LENGTHS) -> list[torch.Tensor]:
-    """Embeddings [1, S, hidden] of random words, a length each."""
+def prompts(adapter: Adapter) -> list[torch.Tensor]:
+    """Embeddings [1, S, hidden] of random words, of LENGTHS."""
     draw = random.Random(5)
     embed = adapter.model.get_input_embeddings()
     size = embed.num_embeddings
-    ids = [[draw.randrange(5, size) for _ in range(length)] for length in lengths]
+    ids = [[draw.randrange(5, size) for _ in range(length)] for length in LENGTHS]
     return [embed(torch.tensor([row])) for row in ids]
 
 
@@ -84,47 +86,35 @@ def test_each_answer_is_that_of_its_single_run(adapter: Adapter, config: DecodeC
         assert len({len(ids) for ids in wanted}) > 2  # they end at different steps
 
 
-def test_right_padding_gives_other_answers(
-    adapter: Adapter, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    def right(some: list[torch.Tensor]) -> Padded:
-        left = padded(some)
-        lengths = left.mask.sum(dim=1)
-        turn = [torch.roll(row, int(n), 0) for row, n in zip(left.embeds, lengths, strict=True)]
-        mask = torch.stack([torch.roll(m, int(n)) for m, n in zip(left.mask, lengths, strict=True)])
-        return Padded(torch.stack(turn), mask, (mask.cumsum(dim=1) - 1).clamp(min=0))
-
-    padded = batched.pad
-    monkeypatch.setattr(batched, "pad", right)
-    some, config = prompts(adapter), DecodeConfig(max_new_tokens=20)
-    assert together(adapter, some, config) != alone(adapter, some, config)
+def padded_right(prompts: list[torch.Tensor]) -> Padded:
+    left = PAD(prompts)
+    lengths = left.mask.sum(dim=1)
+    turn = [torch.roll(row, int(n), 0) for row, n in zip(left.embeds, lengths, strict=True)]
+    mask = torch.stack([torch.roll(m, int(n)) for m, n in zip(left.mask, lengths, strict=True)])
+    return Padded(torch.stack(turn), mask, (mask.cumsum(dim=1) - 1).clamp(min=0))
 
 
-def test_steps_that_count_the_padding_give_other_answers(
-    adapter: Adapter, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def padding_shown(prompts: list[torch.Tensor]) -> Padded:
+    good = PAD(prompts)
+    return Padded(good.embeds, torch.ones_like(good.mask), good.positions)
+
+
+class PaddingCounted(batched.BatchDecoder):
     """Rotary positions are relative: a shift of all is none, one after the prompt is."""
 
-    class Forgetful(batched.BatchDecoder):
-        def __init__(self, language: decode.Decoder, found: Padded) -> None:
-            super().__init__(language, found)
-            self._next = torch.full_like(self._next, found.mask.shape[1])
-
-    monkeypatch.setattr(batched, "BatchDecoder", Forgetful)
-    some, config = prompts(adapter), DecodeConfig(max_new_tokens=20)
-    assert together(adapter, some, config) != alone(adapter, some, config)
+    def __init__(self, language: decode.Decoder, found: Padded) -> None:
+        super().__init__(language, found)
+        self._next = torch.full_like(self._next, found.mask.shape[1])
 
 
-def test_a_mask_that_shows_the_padding_gives_other_answers(
-    adapter: Adapter, monkeypatch: pytest.MonkeyPatch
+@pytest.mark.parametrize(
+    ("name", "fault"),
+    [("pad", padded_right), ("pad", padding_shown), ("BatchDecoder", PaddingCounted)],
+)
+def test_a_wrong_padding_gives_other_answers(
+    adapter: Adapter, monkeypatch: pytest.MonkeyPatch, name: str, fault: Any
 ) -> None:
-    padded = batched.pad
-
-    def bare(some: list[torch.Tensor]) -> Padded:
-        good = padded(some)
-        return Padded(good.embeds, torch.ones_like(good.mask), good.positions)
-
-    monkeypatch.setattr(batched, "pad", bare)
+    monkeypatch.setattr(batched, name, fault)
     some, config = prompts(adapter), DecodeConfig(max_new_tokens=20)
     assert together(adapter, some, config) != alone(adapter, some, config)
 

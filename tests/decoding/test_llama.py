@@ -83,23 +83,6 @@ def test_control_a_rotation_of_the_next_position_is_seen(
     assert torch.equal(found[0], expected[0]) and not torch.equal(found[1], expected[1])
 
 
-@torch.inference_mode()
-@pytest.mark.parametrize("sampled", [{}, {"temperature": 0.8, "top_p": 0.9}])
-def test_answers_are_those_of_the_models_own_forward(
-    adapter: Adapter, sample: Sample, sampled: dict[str, float], monkeypatch: pytest.MonkeyPatch
-) -> None:
-    config, embeds = DecodeConfig(STEPS, STEPS, **sampled), embeds_of(adapter, sample)
-    rules = AnswerRules(config, adapter.eos_ids)
-
-    def answer() -> list[int]:
-        torch.manual_seed(7)
-        return decode.generate(adapter.decoder, embeds, rules, lambda _: None, lambda: False)[0]
-
-    lean = answer()
-    monkeypatch.setattr(decode, "step", plain_step)
-    assert lean == answer()
-
-
 @pytest.fixture
 def small() -> LlamaModel:
     return made()

@@ -42,18 +42,6 @@ def records(root: Path) -> list[dict[str, Any]]:
 
 
 @pytest.mark.loads
-def test_every_file_of_a_record_exists(root: Path, records: list[dict[str, Any]]) -> None:
-    assert len(records) == len(FEW)
-    for record in records:
-        assert (root / "event_npy" / record["event_data"]).is_file()
-        assert (root / "mp4" / record["mp4_data"]).stat().st_size > 1_000
-        assert len(record["event_image"]) == 5
-        assert all((root / "event_image" / name).is_file() for name in record["event_image"])
-        frames = sorted((root / "video" / record["video_data"]).glob("*.png"))
-        assert len(frames) == 20 and frames[0].name == "000027.png"
-
-
-@pytest.mark.loads
 def test_record_carries_truth_question_and_reference(records: list[dict[str, Any]]) -> None:
     for seed, record in zip(FEW, records, strict=True):
         human, gpt = record["conversations"]
@@ -94,7 +82,8 @@ def test_the_engine_reads_it_without_a_complaint(root: Path) -> None:
     assert len(found.samples) == len(FEW) and not found.problems
     for sample in found.samples:
         assert not sample.problems and not sample.missing
-        assert sample.truth
+        assert sample.truth and len(sample.event_images) == 5 and len(sample.frames) == 20
+        assert sample.events and sample.mp4
 
 
 def digests(folder: Path) -> dict[str, str]:
@@ -103,11 +92,6 @@ def digests(folder: Path) -> dict[str, str]:
         for path in folder.rglob("*")
         if path.is_file() and path.name != demo_dataset.MARKER
     }
-
-
-@pytest.mark.loads
-def test_bytes_are_the_same_each_time(root: Path, tmp_path: Path) -> None:
-    assert digests(demo_dataset.write_dataset(tmp_path / "again", FEW)) == digests(root)
 
 
 @pytest.mark.loads
@@ -206,7 +190,7 @@ def test_the_media_are_written_once_per_scene(choices: Path) -> None:
     assert len(by_scene) == SCENES and min(by_scene.values()) > 3
 
 
-def test_the_letters_say_nothing() -> None:
+def test_the_right_letters_are_uniform() -> None:
     """Over 400 scenes: always the same letter is as good as chance."""
     truths = {
         seed: draw_truth(np.random.default_rng([seed, 0x57A6E])) for seed in demo_dataset.HELD_OUT

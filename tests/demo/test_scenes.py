@@ -20,14 +20,6 @@ def scenes() -> list[Scene]:
     return [render(seed) for seed in SEEDS]
 
 
-def test_same_seed_same_scene(scenes: list[Scene]) -> None:
-    again = render(SEEDS[0])
-    assert np.array_equal(again.frames, scenes[0].frames)
-    assert np.array_equal(again.labels, scenes[0].labels)
-    assert again.truth == scenes[0].truth
-    assert not np.array_equal(render(SEEDS[0] + 1_000).frames, scenes[0].frames)
-
-
 def test_shapes(scenes: list[Scene]) -> None:
     for scene in scenes:
         assert scene.frames.shape == (20, 120, 160, 3) and scene.frames.dtype == np.uint8

@@ -56,9 +56,3 @@ def test_counts_are_those_of_a_real_camera() -> None:
     counts = [len(simulate(render(seed).frames, FPS, seed).t) for seed in SEEDS]
     assert 25_000 < np.median(counts) < 100_000
     assert min(counts) > 15_000 and max(counts) < 130_000
-
-
-def test_same_seed_same_events() -> None:
-    frames = render(SEEDS[1]).frames
-    first, second = simulate(frames, FPS, 7), simulate(frames, FPS, 7)
-    assert np.array_equal(first.t, second.t) and np.array_equal(first.x, second.x)

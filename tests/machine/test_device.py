@@ -1,4 +1,4 @@
-"""Which device a run gets, and what is said of one that is not there."""
+"""Which device a run gets, what is said of one that is not there, and the space of a disk."""
 
 from __future__ import annotations
 
@@ -53,3 +53,12 @@ GPU = {"device": "cuda:0", "hardware": "H200", "processor": "EPYC", "threads": "
 )
 def test_types_of_devices_have_names(environment: dict[str, str], name: str) -> None:
     assert device.kind(environment) == name
+
+
+def test_a_folder_that_is_not_there_yet_has_the_space_of_its_disk(tmp_path: Path) -> None:
+    here, there = (device.free_disk_bytes(one) for one in (tmp_path, tmp_path / "a" / "b"))
+    assert here is not None and there is not None and abs(here - there) < 2**30 and here > 0
+
+
+def test_the_space_of_a_place_that_cannot_be_is_not_known(tmp_path: Path) -> None:
+    assert device.free_disk_bytes(tmp_path / ("x" * 5000)) is None

@@ -87,9 +87,7 @@ def test_only_the_cores_of_this_process_are_counted(monkeypatch: pytest.MonkeyPa
     assert meter._counters(frozenset({0})) == meter._Counters(5_500.0, None)
 
 
-def test_a_load_that_nobody_tells_is_none_and_never_zero(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
+def test_a_load_that_is_not_measured_is_none(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(meter, "_counters", lambda cpus: meter._Counters())
     monkeypatch.setattr(clocks.ThreadWait, "ms", lambda self: None)
     found = meter.Meter(2).read()

@@ -13,7 +13,6 @@ import pytest
 import torch
 
 from engine.errors import OutOfMemory
-from engine.jobs import queue as jobs
 from engine.jobs.run_job import RunJob
 from engine.machine import device, memory
 from engine.models import registry
@@ -189,18 +188,3 @@ def test_the_limit_of_this_process_counts(cards: dict[str, Any]) -> None:
     assert (device.memories()[2].total, device.memories()[2].free) == (24 * GIB, 10 * GIB)
     cards["memory_allocated"][1] = 25 * GIB  # allocated before the limit was set
     assert device.memories()[2].free == 0
-
-
-@pytest.mark.loads
-def test_the_queue_goes_on_after_a_run_without_memory(
-    adapter: Adapter, sample: Sample, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    queue = jobs.Jobs()
-    monkeypatch.setattr(adapter, "encode", out_of_memory(adapter, MemoryError()))
-    failed = RunJob(request=RunRequest(sample, "tiny-llava", "Why?", RunOptions(decode=SHORT)))
-    other = RunJob(request=RunRequest(sample, "tiny-eventgpt", "Why?", RunOptions(decode=SHORT)))
-    for job in (failed, other):
-        queue.submit(job)
-    while not other.ended:
-        pass
-    assert failed.state == "failed" and other.state == "done"

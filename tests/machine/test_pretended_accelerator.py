@@ -20,19 +20,9 @@ from engine import settings
 )
 def test_the_engine_answers_alike_on_a_pretended_accelerator(chosen: str) -> None:
     own = {name: value for name, value in os.environ.items() if not name.startswith("PYTEST_")}
-    command = (
-        sys.executable,
-        "-m",
-        "pytest",
-        "-p",
-        "no:xdist",
-        "--tb=short",
-        "-k",
-        chosen,
-        "tests/pretended",
-    )
+    command = [sys.executable, "-m", "pytest", "-p", "no:xdist", "--tb=short", "-k", chosen]
     done = subprocess.run(
-        command,
+        [*command, "tests/pretended"],
         cwd=settings.PROJECT,
         env=own | {"STAGESCOPE_PRETENDED": "1", "OMP_NUM_THREADS": "1"},
         capture_output=True,

@@ -17,13 +17,9 @@ from engine.viewing import event_times
 from tests.media.test_events import saved, stream
 
 
-def recorded(real_root: Path) -> Events:
-    return events.read(real_root / "event_npy/fish/000000.npy")
-
-
 @pytest.fixture
 def fish(real_root: Path) -> Events:
-    return recorded(real_root)
+    return events.read(real_root / "event_npy/fish/000000.npy")
 
 
 def check_density(found: Events) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
 
@@ -16,7 +17,8 @@ from engine.media import dataset, events, images, video
 from engine.media_options import perturbations, split, window
 from engine.types import FRAME_RULES, MediaKind, MediaOptions, Sample
 from engine.viewing import event_times, seen_times
-from engine.viewing.seen_times import SeenRow, SeenTimeline
+from engine.viewing.event_times import SliceSpan
+from engine.viewing.seen_times import SeenPicture, SeenRow, SeenTimeline
 from tests.media import clips
 from tests.media.test_events import saved
 
@@ -34,6 +36,10 @@ def recording(root: Path, name: str) -> Sample:
         for sample in dataset.read(root).samples
         if any(name in str(path) for path in (sample.events, sample.mp4))
     )
+
+
+def covered(pictures: Sequence[SeenPicture | SliceSpan]) -> list[tuple[object, ...]]:
+    return [(one.begin_us, one.end_us, one.events) for one in pictures]
 
 
 def check_pictures(sample: Sample, found: SeenTimeline, rule: str) -> None:
@@ -72,11 +78,8 @@ def test_event_images_that_equal_the_slices_have_their_times(scene: Sample) -> N
     found = seen_times.timeline(scene, ALL)
     assert scene.events is not None
     stream = events.read(scene.events)
-    spans = event_times.slice_spans(stream)
     pictures = row(found, "events").pictures
-    assert [(p.begin_us, p.end_us, p.events) for p in pictures] == [
-        (span.begin_us, span.end_us, span.events) for span in spans
-    ]
+    assert covered(pictures) == covered(event_times.slice_spans(stream))
     assert all(picture.known for picture in pictures)
     assert seen_times.SAME_IMAGES in found.notes and seen_times.BOTH in found.notes
     assert found.window_us == max(950_000, event_times.duration_us(stream))
@@ -189,10 +192,8 @@ def test_a_window_and_a_split_have_their_own_events_and_times(scene: Sample, tex
     stream = events.read(scene.events, how.window)
     assert int(found.density.total.sum()) == len(stream)
     assert found.window_us == event_times.duration_us(stream) < 400_000
-    shown, spans = row(found, "events").pictures, event_times.slice_spans(stream, how.split)
-    assert [(p.begin_us, p.end_us, p.events) for p in shown] == [
-        (span.begin_us, span.end_us, span.events) for span in spans
-    ]
+    shown = row(found, "events").pictures
+    assert covered(shown) == covered(event_times.slice_spans(stream, how.split))
     drawn = media.load(scene, "events", how).images
     assert [p.picture.tobytes() for p in shown] == [
         images.shrink(image, seen_times.WIDTH).tobytes() for image in drawn

@@ -198,12 +198,9 @@ def test_patch_labels_stay_with_their_patches(sight: Any, model: Any) -> None:
     shown = _in_windows(patchify(pixels)[:, :, :1], _order(tower))
     assert torch.equal(_in_windows(_by_cells(number), _order(tower)), shown)
     assert not torch.equal(number, shown)
-    batch = Pictures(pixels / 100, torch.zeros(1, rows * columns, 10), torch.ones(1), _truth())
+    truth = torch.zeros(1, 7, dtype=torch.long)
+    batch = Pictures(pixels / 100, torch.zeros(1, rows * columns, 10), torch.ones(1), truth)
     assert torch.isfinite(Teacher(sight).loss(tower, batch))
-
-
-def _truth() -> Any:
-    return torch.zeros(1, 7, dtype=torch.long)
 
 
 def _rendered(folder: Path, images: int) -> str:
