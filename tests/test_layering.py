@@ -242,6 +242,7 @@ def imported_by(*arguments: str, cache: Path) -> set[str]:
     return set(code_and_names[1:])
 
 
+@pytest.mark.loads
 @pytest.mark.parametrize("command", ["samples", "models"])
 def test_a_list_waits_for_no_heavy_import(command: str, tmp_path: Path) -> None:
     """What starts in under half a second stays so: its demo dataset is there already."""
@@ -252,6 +253,7 @@ def test_a_list_waits_for_no_heavy_import(command: str, tmp_path: Path) -> None:
     assert imported_by(command, cache=tmp_path) == set()
 
 
+@pytest.mark.loads
 def test_control_another_command_imports_more(tmp_path: Path) -> None:
     assert "engine.benchmark.execute" in imported_by("bench", "--help", cache=tmp_path)
 

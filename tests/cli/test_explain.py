@@ -20,7 +20,7 @@ __all__ = ["root"]
 Capture = pytest.CaptureFixture[str]
 pytestmark = pytest.mark.loads
 SMALL = ("--grid", 4, "--coarse", 2, "--refined", 1, "--side", 1, "--max-new-tokens", 12)
-ASKED = ("explain", "--sample", "id-000000", "--model", "tiny-llava", "--words", "a car")
+ASKED = ("explain", "--sample", "id-0", "--model", "tiny-llava", "--words", "a car")
 
 
 @pytest.fixture
@@ -109,7 +109,7 @@ def test_an_explanation_is_kept_with_its_run(run: Path, capsys: Capture) -> None
 
     for flags, why in (
         (("--split", "time:3"), "--split is that of the run"),
-        (("--sample", "id-000001"), "has no answer"),
+        (("--sample", "id-1"), "has no answer"),
         (("--model", "tiny-eventgpt"), "has no answer of 'tiny-eventgpt'"),
     ):
         code, _, error = call(capsys, *ASKED, "--run", run, *flags)

@@ -26,7 +26,7 @@ FORMATS = ("md", "html", "csv", "json", "parquet")
 COMMANDS = {
     "imported": "report --imported {run}/results.jsonl --out",
     **{name: f"report {{run}} --format {name} --out" for name in FORMATS},
-    "map": "explain --sample id-000000 --model tiny-llava --words car --dataset {root} --out",
+    "map": "explain --sample id-0 --model tiny-llava --words car --dataset {root} --out",
 }
 IN_RUN = "is in the folder of a run: name a file elsewhere"
 

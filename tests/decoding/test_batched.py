@@ -19,7 +19,11 @@ from engine.models.adapter import Adapter
 from engine.pipeline.single_run import seeded
 from engine.types import DecodeConfig
 
-NAMES = ("tiny-eventgpt", "tiny-video_llava", pytest.param("tiny-llava", marks=pytest.mark.loads))
+LOADS = pytest.mark.loads
+NAMES = (
+    "tiny-eventgpt",
+    *(pytest.param(f"tiny-{one}", marks=LOADS) for one in ("video_llava", "llava")),
+)
 LENGTHS = (7, 40, 23, 11, 31)
 PAD = batched.pad
 

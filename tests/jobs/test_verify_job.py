@@ -99,7 +99,7 @@ def test_the_command_line_gives_a_certificate(
         key: value for key, value in found.items() if key not in ("verified", "path")
     }
     assert "tiny-llava" in err
-    compare = ["compare", "--json", "--dataset", str(root), "--sample", "id-000000"]
+    compare = ["compare", "--json", "--dataset", str(root), "--sample", "id-0"]
     compare += ["--max-new-tokens", "8"]
     for model, expected in (("tiny-llava", found["hash"]), ("tiny-eventgpt", None)):
         assert main([*compare, "--models", model]) == 0

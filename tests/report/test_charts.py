@@ -118,6 +118,7 @@ def test_many_results_are_thinned_and_the_quartiles_are_of_all() -> None:
     assert charts.quartiles(many)["high"].tolist() == [9998.0, 9999.0]
 
 
+@pytest.mark.loads
 def test_dots_of_a_file_are_circles_in_a_group_for_each_colour() -> None:
     chart = charts.distribution(values(), {"a": "llava", "b": "#123456"}, "total (ms)")
     (drawn,) = charts.svgs([chart])

@@ -144,6 +144,7 @@ def test_a_server_that_is_busy_is_asked_again_before_its_first_byte(
     assert len(fake.asked) == 1
 
 
+@pytest.mark.loads
 def test_the_limit_of_time_holds_whatever_is_sent(fake: FakeServer, server: Server) -> None:
     short = replace(server, timeout_s=0.2)
     for answer in (streams(*[piece("x")] * 10_000, pause_s=0.01), _silent):

@@ -97,6 +97,7 @@ def test_a_library_that_is_absent_is_told_apart(monkeypatch: pytest.MonkeyPatch)
     assert provenance.describe_code() != before
 
 
+@pytest.mark.loads
 def test_the_digest_covers_all_that_a_row_is_made_by() -> None:
     """What the executor of tasks imports is covered, or known to change no row's figures."""
     found = come_to("benchmark/task_executor.py")

@@ -69,6 +69,7 @@ def test_pixels_are_the_processors(folder: Path) -> None:
     assert torch.equal(theirs["image_grid_thw"], grid_of(1))
 
 
+@pytest.mark.loads
 @pytest.mark.parametrize("size", [(60, 80), (120, 160), (119, 160), (480, 640), (260, 346)])
 def test_any_picture_of_four_to_three_has_the_grid_of_the_training(
     size: tuple[int, int], folder: Path
