@@ -10,6 +10,7 @@ from __future__ import annotations
 import shutil
 import tempfile
 import time
+import warnings
 import weakref
 from abc import ABC, abstractmethod
 from collections import deque
@@ -405,6 +406,9 @@ def planned(
     every = [one.id for one in found.samples]
     if samples is None or isinstance(samples, int | float):
         chosen = every if samples is None else every[: _number("samples", samples)]
+        if samples is not None and len(chosen) < samples:
+            few = f"samples is {samples:,}; the dataset has only {len(chosen):,}: all are used."
+            warnings.warn(few, stacklevel=3)
     elif isinstance(samples, str | Sample):
         chosen = [_id(samples)]
     elif isinstance(samples, Iterable) and not isinstance(samples, bytes):

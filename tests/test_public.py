@@ -16,7 +16,7 @@ import pytest
 from PIL import Image
 
 import stagescope as ss
-from engine import settings
+from engine import public, settings
 from engine.jobs import queue
 from engine.jobs.queue import Job
 from engine.jobs.run_job import RunJob
@@ -211,6 +211,8 @@ def test_a_model_that_fails_leaves_the_answers_of_the_others(root: Path) -> None
 
 def test_a_dataset_run_a_verification_and_an_explanation(root: Path, tmp_path: Path) -> None:
     run = ss.bench(MODELS[0], dataset=root, samples=2, out=tmp_path / "run", warmup=0, **SHORT)
+    with pytest.warns(UserWarning, match="samples is 1,000; the dataset has only 3: all are used"):
+        public.planned(MODELS, public.read_dataset(root), 1000, None, {})
     assert list(run.answers.index) == ["id-0", "id-1"] and run.folder == tmp_path / "run"
     chosen = ss.bench(MODELS[0], dataset=root, samples=["id-2"], question="Why?", **SHORT)
     assert list(chosen.answers.index) == ["id-2"] and set(chosen.to_pandas()["prompt"]) == {"Why?"}
