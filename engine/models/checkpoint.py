@@ -148,8 +148,8 @@ def read_entries(table: dict[str, Any], path: Path) -> tuple[ModelEntry, ...]:
     wrong."""
     if others := sorted(table.keys() - {"model"}):
         raise SettingsError(
-            f"{shown(path)} has {listed(map(quoted, others))}, which is not read: write each entry "
-            "below a line [[model]]."
+            f"{shown(path)} has {listed(map(quoted, others))}, but only [[model]] is read: write "
+            "each entry below such a line."
         )
     rows = table.get("model", [])
     if not isinstance(rows, list):

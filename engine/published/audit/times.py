@@ -49,7 +49,8 @@ MEAN = 0.005  # of a stated mean, which may be over other records
 MOST_CLAIMS = 20  # of a summary that are listed
 # totals by their names, unless they name a part of a run, or no time
 _PART = re.compile(
-    r"prefill|vision|load|prep|stage|draft|decod|generat|first|ttft|tpot|tok|step|length|cach|"
+    r"prefill|vision|load|prep|stage|draft|decod|generat|first|ttft|tpot|tok|step|length|cach|llm|"
+    r"media|answer|encod|image|frame|clip|"
     r"infer|forward|gpu|model|compute|only|without|excl|mean|std|_mb$|_gb$|speed|rate|ratio|count"
 )
 _WHOLE = re.compile(r"total|e2e|end_?to_?end|wall|overall|elapsed|complete|latency|duration|^time$")
@@ -58,7 +59,8 @@ UNIT_FROM = 3
 NEAR = 0.02
 FAR = 0.1  # relative: a rate that fits no set of stages has to be this far from the decoding time
 UNEQUAL = 0.1
-_TOKEN_RATE = re.compile(r"tok(en)?s?_?(per|/)_?s(ec(ond)?s?)?$|tok_?s$|(^|_)tps$|throughput")
+_TOKEN_RATE = re.compile(r"tok(en)?s?_?(per|/)_?s(ec(ond)?s?)?$|tok_?s$|(^|_)tps$|tok.*throughput")
+_OTHER_TOKENS = re.compile(r"prompt|prefill|input|context|draft")  # than those of the answer
 _EACH = re.compile(r"per_?tok(en)?(_(time|ms|s))?$|token_time$|(^|_)tpot(_ms)?$")
 _SPEEDUP = re.compile(r"speed_?up")
 _IDEAL = re.compile(r"ideal|theor|max|upper|bound|estim|predict|expect|prefill|vision|load|prep|"
@@ -130,17 +132,25 @@ def summary_placeholder(file: ResultFile) -> Hits:
 
 @of_file
 def summaries(file: ResultFile) -> Hits:
-    """A figure of the summary does not follow from its rows.
+    """A figure of the summary does not follow from its rows; totals that the rows cut short have a
+    rule of their own.
 
     An acceptance cannot be checked against rows whose own acceptance is wrong.
     """
     explained = {one.path for hit in SEARCHES["summary_left_out"](file) for one in hit.concerned}
+    short = {  # totals of rows, which may be the wrong side
+        (model, name)
+        for model in file.models
+        for one in omissions(file, model)
+        for name in (one.key, one.key.removesuffix("_time"))
+    }
     wrong = [
         (claim, claim.rows)
         for claim in file.claims
         if claim.rows is not None
         and not cells.close(claim.stated, claim.rows)
         and claim.path not in explained
+        and (claim.model, statistic_of(_last(claim.path))[0]) not in short
     ]
     if any(acceptance_rows(file)):
         wrong = [one for one in wrong if not re.search("accept|match", _last(one[0].path))]
@@ -208,9 +218,9 @@ def summary_left_out(file: ResultFile, model: str) -> Hits:
     known, whole = file.stages_of(model), file.whole(model)
     means = {key: statistics.fmean(milliseconds(key, record.times[key]) for record in whole)
              for key in file.group.stages if key in known and whole}  # fmt: skip
-    # each missing stage must be larger than the error from records that are not in the means
+    # what is missing must be larger than the error from records that are not in the means
     least = (LEAST + 1 - len(whole) / len(file.of(model))) * _sum(means) if whole else 0
-    runs = [some for some in in_a_row(means) if all(means[key] > least for key in some)]
+    runs = [some for some in in_a_row(means) if sum(means[key] for key in some) > least]
     for claim in file.claims if file.group.covers and len(means) >= 2 else ():
         name, statistic = statistic_of(_last(claim.path))
         # the rows state the same figure (then they are checked), or lack values for it
@@ -264,9 +274,9 @@ def _omission(file: ResultFile, key: str, whole: Sequence[AnswerRecord]) -> Omis
     best = None
     for missing in in_a_row(dict.fromkeys(stage for row in short for stage in row[2])):
         fits = [row for row in short if _fits(row[1], row[2], missing, slack)]
-        parts = ([row[2][stage] / _sum(row[2]) for row in fits] for stage in missing)
+        parts = [1 - row[1] / _sum(row[2]) for row in fits]
         more = len(fits) > (len(best.records) if best else 0) and len(fits) >= MOST * len(rows)
-        if more and all(statistics.median(part) > LEAST for part in parts):
+        if more and statistics.median(parts) > LEAST:
             best = Omission(key, missing, [row[0] for row in fits], len(rows))
     return best
 
@@ -314,7 +324,7 @@ def per_token(file: ResultFile, model: str) -> Hits:
     whole = file.whole(model)
     keys = dict.fromkeys(key for r in whole for key in (*r.times, *r.sizes))
     for key in keys if file.stages_of(model) else ():
-        if not (_TOKEN_RATE.search(key) or _EACH.search(key)):
+        if not (_TOKEN_RATE.search(key) or _EACH.search(key)) or _OTHER_TOKENS.search(key):
             continue
         spans = [(record, spans) for record in whole if (spans := _spans(file, record, key))]
         judged = [(record, some, fit) for record, some in spans if (fit := _fit(record, some))]
@@ -339,7 +349,7 @@ def _spans(file: ResultFile, record: AnswerRecord, key: str) -> tuple[float, ...
         return ()
     each = 1000 / value
     if _EACH.search(key):
-        each = value if key.endswith("_ms") or file.unit == "ms" else 1000 * value
+        each = value if "ms" in key.split("_") or file.unit == "ms" else 1000 * value
     return tokens * each, (tokens - 1) * each
 
 

@@ -18,7 +18,6 @@ from engine.published.audit import RULES
 from engine.published.audit.findings import SEARCHES
 from engine.published.claims.waterfall import named, waterfall
 from engine.published.read import answer_pairs
-from engine.published.read.file_forms import GENERAL
 from engine.published.read.record_types import NAMES, AnswerRecord, ResultFile
 from engine.published.read.who_answered import KEY_FAMILY, speaks_of_eventgpt
 from engine.quoting import precise_ms
@@ -154,7 +153,7 @@ def _evidence(file: ResultFile, claim: PublishedClaim, corrected: bool) -> Evide
         return "the run failed: there is no result" if file.failures else "has no usable result"
     if file.status == "unknown":
         return "not usable: another kind of file, or damaged"
-    if file.group.title == GENERAL:
+    if not file.group.is_known:
         return "of an unknown form: what its times cover is not known"
     if not file.draft:
         means = _of_means(file) if claim.name == "decoding" else None

@@ -7,7 +7,7 @@ are not used.  Keys of nested objects are written with points: {"a": {"b": 1}} h
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Mapping
+from collections.abc import Collection, Iterable, Mapping
 from pathlib import Path
 from typing import Any, Literal
 
@@ -17,6 +17,7 @@ from engine import settings
 from engine.types import StageName
 
 Part = StageName | Literal["load+preprocess", "prefill", "steps", "total"]
+GENERAL = "? unknown form, read by the general rule"
 LOOKED_AT = 50  # rows whose keys identify a form
 MOST_MODELS = 20  # of an unknown form
 
@@ -79,6 +80,10 @@ class Form(Struct, frozen=True):
         return self.title
 
     @property
+    def is_known(self) -> bool:
+        return self.title != GENERAL
+
+    @property
     def total_is_whole_run(self) -> bool:
         return not {"load", "load+preprocess"}.isdisjoint(self.covers)
 
@@ -98,15 +103,17 @@ class Form(Struct, frozen=True):
 
 
 UNKNOWN = Form("? unknown")
-GENERAL = "? unknown form, read by the general rule"
-# In rows of an unknown form, a model's name and what the value is; and names that are no model's.
-_OF_A_MODEL = re.compile(
-    r"([\w -]{1,80}?)[._](?:(?:total_)?(?:time|ms)|(?:output_)?(?:tokens|ids|text)|token_ids|"
-    r"output)"
+# In rows of an unknown form, values of a model; a name and a value; and names that are no model's.
+_VALUE = (
+    r"(?:(?:load|preprocess|vision|prefill|decode|total)_)?(?:time|ms)|token_ids|output|"
+    r"(?:output_)?(?:tokens|ids|text)"
 )
+_OF_A_MODEL = re.compile(rf"([\w ./-]{{1,80}}?)[._]({_VALUE})")
 _NO_MODEL = re.compile(
-    r"(?:.*_)?(?:load|prep|vision|prefill|decod|generat|stage|total|first|token|draft|step|accept|"
-    r"match|speed|parallel|input|prompt|reference|new|max|min|mean|avg|ttft|tpot|wall|e2e)[a-z\d]*"
+    r"(?:.*[_.])?(?:load|loading|prep|preprocess(?:ing)?|vision|prefill|decod(?:e|er|ing)|total|"
+    r"generat(?:e|ion)|stage\d*|first|tokens?|draft|steps?|accept(?:ed|ance)|match(?:es|ed)?|"
+    r"speed(?:_?up)?|parallel|inputs?|prompt|reference|ground_truth|new|max|min|mean|avg|std|ttft|"
+    r"tpot|wall|e2e|warm_?up|sampl(?:e|ing)|projector|inference|latency|cpu|gpu|encod(?:e|er))"
 )
 _PARTS: dict[str, Part] = {"load": "load", "preprocess": "preprocess", "vision": "vision",
     "prefill": "prefill", "decode": "decode", "total": "total"}  # fmt: skip
@@ -119,6 +126,8 @@ def flat(value: object, prefix: str = "", depth: int = 4) -> dict[str, Any]:
     """Nested objects as one: {"a": {"b": 1}} is {"a.b": 1}."""
     found: dict[str, Any] = {}
     for key, inner in value.items() if isinstance(value, dict) else ():
+        if not key.isprintable():  # a line break could pass for a line of the output
+            key = "".join(c if c.isprintable() else "\N{REPLACEMENT CHARACTER}" for c in key)
         if isinstance(inner, dict) and inner and depth:
             found |= flat(inner, f"{prefix}{key}.", depth - 1)
         else:
@@ -131,15 +140,26 @@ def _general(keys: Iterable[str]) -> Form | None:
 
     It compares no two of them, and does not say what a total covers.
     """
-    names = {named[1] for key in keys if (named := _OF_A_MODEL.fullmatch(key))}
-    # a longer name comes before its own beginning
-    answers = {name: Answer(f"{re.escape(name)}[._]") for name in sorted(names, reverse=True)
-               if not _NO_MODEL.fullmatch(name)}  # fmt: skip
+    values: dict[str, set[str]] = {}
+    for key in keys:
+        if named := _OF_A_MODEL.fullmatch(key):
+            values.setdefault(named[1], set()).add(named[2])
+    answers = {
+        name: Answer(rf"{re.escape(name)}(?:\.(?=\w+$)|_(?=(?:{_VALUE})$))", claimed=name)
+        for name, found in values.items()
+        if not _NO_MODEL.fullmatch(name) and _is_of_an_answer(found)
+    }
     if not 0 < len(answers) <= MOST_MODELS:
         return None
     stages = {f"{name}_{unit}": part for name, part in _PARTS.items() for unit in ("time", "ms")}
     whole: dict[str, Part] = {"time": "total", "ms": "total"}
     return Form(GENERAL, rows=(Rows(answers),), stages=stages | whole)
+
+
+def _is_of_an_answer(values: Collection[str]) -> bool:
+    """Whether they have a total, or both a time and what was answered."""
+    timed = [value for value in values if value.endswith(("time", "ms"))]
+    return any(value.startswith("total") for value in timed) or 0 < len(timed) < len(values)
 
 
 def form_of(value: Any) -> tuple[Form, str] | None:
@@ -150,10 +170,12 @@ def form_of(value: Any) -> tuple[Form, str] | None:
     if isinstance(value, dict):
         lists = {name: rows for name in ("samples", "results")
                  if isinstance(rows := value.get(name), list)}  # fmt: skip
-    keys_at: dict[str, set[str]] = {}
+    keys_at: dict[str, dict[str, None]] = {}
     for place, rows in {"": [value], **lists}.items():
         some = [flat(row, depth=1) for row in rows[:LOOKED_AT]]
-        keys = {f"{key}[]" if isinstance(row[key], list) else key for row in some for key in row}
+        keys = dict.fromkeys(
+            f"{key}[]" if isinstance(row[key], list) else key for row in some for key in row
+        )
         keys_at[place] = keys
         if found := next((form for form in FORMS if keys and form.fits(place, keys)), None):
             return found, place

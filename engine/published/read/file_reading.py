@@ -210,7 +210,7 @@ def _owner(key: str, answers: Mapping[str, Answer]) -> tuple[str, str] | None:
             return model, answer.also[key]
     for model, answer in answers.items():
         if answer.prefix and key == model:
-            return model, "object" if "\\." in answer.prefix else "text"
+            return model, "object" if re.match(answer.prefix, f"{model}.") else "text"
         if answer.text and re.fullmatch(answer.text, key):
             return model, "text"
         start = re.match(answer.prefix, key)

@@ -20,7 +20,7 @@ from engine.published.read import corrected, who_answered
 from engine.published.read.cells import MOST, brief, is_number, quoted
 from engine.published.read.file_forms import NO_ROWS, UNKNOWN, flat, form_of
 from engine.published.read.file_reading import FileReading
-from engine.published.read.record_types import ResultFile
+from engine.published.read.record_types import Identity, ResultFile
 
 Progress = Callable[[int, int, str], None]
 MEGABYTE = 2**20
@@ -172,10 +172,13 @@ def _read(name: str, value: Any) -> ResultFile:
             every = f"all of its {len(failures):,} samples" if failures[1:] else "its only sample"
             why = f"no result: {every} failed. First message: {failures[0].message}"
         return replace(file, status="failed", message=f"{name} has {why}.")
-    identities = who_answered.identities(reading.models, reading.claimed, reading.records, config)
+    models = reading.models
+    identities = {one: Identity(one, "the form of the file is unknown") for one in models}
+    if form.is_known:
+        identities = who_answered.identities(models, reading.claimed, reading.records, config)
     return replace(
         file,
-        models=tuple(reading.models),
+        models=tuple(models),
         records=tuple(reading.records),
         corrected=corrected.corrected(reading.records, identities),
         identities=identities,

@@ -70,6 +70,21 @@ def test_most_records_have_to_agree() -> None:
     assert "e2e_time does not include stage2_time in 5 of 6 records" in one.message
 
 
+def test_small_stages_in_a_row_are_missing_together_and_the_summary_is_not_blamed() -> None:
+    value = made.legacy(8)
+    rows = value["videollava_results"]
+    for row in rows:
+        row["stage1_time"], row["stage2_time"] = 0.0101, 0.009  # each is no more than rounding
+        row["total_time"] = row["stage3_time"] + row["stage4_time"]
+    whole = [sum(row[f"stage{n}_time"] for n in (1, 2, 3, 4)) for row in rows]
+    value["videollava_summary"]["total_avg"] = sum(whole) / len(whole)
+    (one,) = found(value, "left_out")
+    assert "does not include stage1_time, stage2_time in all 8 records" in one.message
+    assert not [one for one in found(value, "summaries") if "total_avg" in one.message]
+    value["videollava_summary"]["stage4_avg"] = 99.0  # control
+    assert "stage4_avg" in str(found(value, "summaries"))
+
+
 def test_what_is_missing_has_to_be_more_than_rounding() -> None:
     rows = varied(made.flat(6))
     for row in rows:
@@ -78,7 +93,11 @@ def test_what_is_missing_has_to_be_more_than_rounding() -> None:
     assert not found(rows, "left_out")
 
 
-@pytest.mark.parametrize("key", ["prefill_complete_time", "decode_time", "generation_total_time"])
+@pytest.mark.parametrize(
+    "key",
+    ["prefill_complete_time", "decode_time", "generation_total_time", "llm_total_time",
+     "media_total_time", "answer_latency"],
+)  # fmt: skip
 def test_a_key_that_says_which_part_it_is_of(key: str) -> None:
     rows = varied(made.flat(6))
     for row in rows:
@@ -121,6 +140,19 @@ def rated(key: str, tokens: float, *stages: int) -> Any:
         count = len(inner["output_tokens"]) - 1 + tokens
         inner[key] = count / spent if "sec" in key or "tps" in key else spent / count
     return value
+
+
+@pytest.mark.parametrize(
+    ("key", "value"),
+    [("ms_per_token", None), ("throughput", 0.4), ("prompt_tokens_per_sec", 900.0),
+     ("draft_tps", 80.0), ("image_throughput", 3.0)],
+)  # fmt: skip
+def test_a_right_rate_in_ms_and_rates_of_other_things(key: str, value: float | None) -> None:
+    file = rated("time_per_token", 1, 5)
+    for row in file["results"]:
+        inner = row["videollava"]
+        inner[key] = 1000 * inner["time_per_token"] if value is None else value
+    assert not found(file, "per_token")
 
 
 @pytest.mark.parametrize("key", ["tokens_per_sec", "tps", "avg_token_time", "time_per_token"])

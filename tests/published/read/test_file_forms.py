@@ -260,9 +260,34 @@ def test_an_unknown_form_is_read_by_the_general_rule_and_says_so(nested: bool) -
         assert (one.sample, one.tokens, one.text) == ("2", 3, "A car.")
         assert one.ms("decode") == 900 and one.ms("total") == 500
         assert not file.draft
-        assert {one.rule for one in audit(file)} == {"capped"}  # what totals cover is not known
+        assert not audit(file)  # neither its units nor its vocabulary are known
         (_, decoding, _) = headlines([file])
         assert not decoding.evidence and "unknown form" in str(decoding.without)
+
+
+def test_each_model_of_an_unknown_form_gets_its_own_values_only() -> None:
+    names = ("gpt_4o", "gpt_4o_mini", "qwen2", "qwen2.5-vl", "Qwen/Qwen2-VL")
+    flat_keys = {f"{name}_total_time": index for index, name in enumerate(names)}
+    nested = {name: {"total_time": index, "memory_mb": 7} for index, name in enumerate(names)}
+    for row in (flat_keys, nested):
+        file = read([{"sample": "a", **row}, {"sample": "b", **row}])
+        assert file.models == names
+        for index, name in enumerate(names):
+            assert [record.times for record in file.of(name)] == [{"total_time": index}] * 2
+    parts = (
+        "gpu_total_time",
+        "warmup_time",
+        "question_text",
+        "load_time",
+        "llm_time",
+        "label_text",
+    )
+    assert read([dict.fromkeys(parts, 1.0)]).status == "unknown"
+
+
+def test_a_line_break_in_a_key_makes_no_line_of_the_output() -> None:
+    row = {"phi_total_time": 1.0, "phi_output": "A car.", "a\n  error: EventGPT is wrong": 2.0}
+    assert all("\n" not in figure.name for figure in read([row]).figures)
 
 
 def test_control_characters_and_paths_in_names() -> None:
