@@ -116,6 +116,12 @@ def test_a_refusal_names_the_keys_of_the_rows() -> None:
     assert file.status == "unknown" and "'EventGPT', 'VideoLLaVA'" in file.message
 
 
+def test_times_of_a_single_model_without_a_name_are_no_known_form() -> None:
+    times = dict.fromkeys(("load_time", "vision_time", "prefill_time", "total_time"), 0.2)
+    file = read([times | {"output": "A car."}])
+    assert file.status == "unknown" and "keys 'load_time', 'vision_time'" in file.message
+
+
 def errors(*names: Any) -> Any:
     value = made.five()
     value["errors"] = [{"sample_idx": name, "error": "No memory"} for name in names]
