@@ -87,7 +87,7 @@ def checked(
         if entry.server:
             raise BadInput(
                 f"{entry.name} is a server, which workers of a cluster do not ask: set parallel in "
-                "its entry, and leave the cluster."
+                "its entry, and run on this machine alone."
             )
     for entry in () if elsewhere else entries.values():
         others_fill_memory = any(one != variants.loaded(entry) for one in registry.resident())

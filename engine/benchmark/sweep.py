@@ -74,6 +74,6 @@ def details(plan: Plan, change: Change | None) -> RunDetails:
 def refuse_elsewhere(count: int) -> None:
     """BadInput for a sweep on a cluster."""
     raise BadInput(
-        f"A sweep of {count:,} strengths runs in this process only: leave the cluster out, or "
+        f"A sweep of {count:,} strengths runs in this process only: choose this machine alone, or "
         "start a run per strength."
     )

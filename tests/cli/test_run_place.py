@@ -42,7 +42,7 @@ def bench(root: Path, *more: str) -> list[str]:
         (("--executor", "ray", "--per-worker", "cores=2"), "--per-worker is 'cores=2'"),
         (("--executor", "ray", "--address", "head"), "The Ray address is 'head'"),
         (("--executor", "ray", "--order", "interleaved"), "Models cannot take turns"),
-        (("--executor", "ray", "--batch", "2"), "batch is 2: on a cluster each sample runs by"),
+        (("--executor", "ray", "--batch", "2"), "batch is 2, but on a cluster each sample"),
     ],
 )
 def test_bad_input_is_one_sentence_before_anything_runs(

@@ -85,11 +85,16 @@ class ClusterOptions:
 
     def refuse(self, order: str, batch: int) -> None:
         """BadInput for settings that cannot run on several workers."""
-        if order == "interleaved" or batch > 1:
-            what = f"batch is {whole(batch)}: on a cluster each sample runs by itself"
-            if order == "interleaved":
-                what = "Models cannot take turns on a cluster, where each worker holds one model"
-            raise BadInput(f"{what}: choose order sequential and batch 1, or leave the cluster.")
+        if order == "interleaved":
+            raise BadInput(
+                "Models cannot take turns on a cluster, where each worker holds one model: choose "
+                "order sequential, or run on this machine alone."
+            )
+        if batch > 1:
+            raise BadInput(
+                f"batch is {whole(batch)}, but on a cluster each sample runs by itself: choose 1, "
+                "or run on this machine alone."
+            )
 
 
 def host_and_port(address: str) -> tuple[str, int]:

@@ -79,7 +79,8 @@ def connect(address: str, temp: str) -> str:
     try:
         ray.init(**options, log_to_driver=False, configure_logging=False)
     except (OSError, RuntimeError, ValueError, AssertionError, ray.exceptions.RayError) as error:
-        return f"Ray cannot be used at {address}: {sentence(error)}."
+        todo = "" if address == LOCAL else ": check that `ray start` runs on this machine"
+        return f"Ray cannot be used at {address} ({sentence(error)}){todo}."
     return ""
 
 
