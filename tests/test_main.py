@@ -230,6 +230,7 @@ def test_an_unusable_cache_folder_is_a_note(
     assert "feature cache" in err and rows[0]["notes"]
 
 
+@pytest.mark.loads
 def test_text_output_has_no_control_characters(
     capsys: pytest.CaptureFixture[str], root: Path
 ) -> None:

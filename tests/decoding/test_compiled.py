@@ -89,6 +89,7 @@ def compilations(monkeypatch: pytest.MonkeyPatch) -> Compilations:
     return found
 
 
+@pytest.mark.loads
 @pytest.mark.parametrize("family", FAMILIES)
 @pytest.mark.parametrize(
     "more",

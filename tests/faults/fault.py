@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
+from functools import wraps
 from typing import Any
 
 Patch = Any  # pytest.MonkeyPatch, or whatever has its setattr
@@ -35,7 +36,12 @@ def replaces(owner: Any, name: str) -> Callable[[Callable[..., Any]], Callable[[
     def fault_of(function: Callable[..., Any]) -> Callable[[Patch], None]:
         def plant(patch: Patch) -> None:
             original = getattr(owner, name)
-            patch.setattr(owner, name, lambda *given, **named: function(original, *given, **named))
+
+            @wraps(original)  # some callers look at its parameters
+            def other(*given: Any, **named: Any) -> Any:
+                return function(original, *given, **named)
+
+            patch.setattr(owner, name, other)
 
         return plant
 

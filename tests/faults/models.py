@@ -56,8 +56,10 @@ def gelu_by_tanh(init: Any, self: Any, config: Any) -> None:
 
 
 @replaces(LlavaModel, "get_image_features")
-def another_layer_of_the_tower(features: Any, *given: Any, **named: Any) -> Any:
-    return features(*given, **{**named, "vision_feature_layer": -1})
+def another_layer_of_the_tower(
+    features: Any, self: Any, pixel_values: Any, *_: Any, **named: Any
+) -> Any:
+    return features(self, pixel_values, **{**named, "vision_feature_layer": -1})
 
 
 @replaces(EventGPTAdapter, "encode")

@@ -44,6 +44,7 @@ def test_loaded_in_inference_mode_it_runs_outside_too(
 
 
 @torch.inference_mode()
+@pytest.mark.loads
 def test_rows_that_a_checkpoint_lacks_are_ordinary_too(release: Path) -> None:
     adapter = loaded(release, "eventgpt")
     assert adapter.model.config.mm_use_im_patch_token  # so <ev_patch> was added

@@ -120,6 +120,7 @@ def test_every_key_of_a_row_may_hold_an_odd_value(tmp_path: Path, base: dict[str
     assert "".join(export.write([run], "md"))
 
 
+@pytest.mark.loads
 @pytest.mark.parametrize("base", [fabricate.row(), fabricate.batch(["s0", "s1"])[0]])
 def test_any_key_of_a_row_may_be_absent(tmp_path: Path, base: dict[str, Any]) -> None:
     """What is absent is not known."""

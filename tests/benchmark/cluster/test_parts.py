@@ -32,6 +32,7 @@ def plan(**more: Any) -> Plan:
     return Plan(models, ("id-0", "id-1"), decode=DecodeConfig(max_new_tokens=3), **more)
 
 
+@pytest.mark.loads
 def test_serialization_keeps_plan_and_samples_as_they_are(root: Path) -> None:
     samples = list(dataset.read(root).samples)
     samples[1] = replace(
@@ -53,6 +54,7 @@ def worker(root: Path) -> Worker:
     return found
 
 
+@pytest.mark.loads
 def test_a_worker_holds_one_model_at_a_time(root: Path) -> None:
     found = worker(root)
     for name in plan().models:
