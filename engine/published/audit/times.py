@@ -253,14 +253,18 @@ class Omission(NamedTuple):
 
 
 def omissions(file: ResultFile, model: str) -> list[Omission]:
-    """The totals of a model's records that state the sum of some stages only."""
+    """The totals of a model's records that state the sum of some stages only; several rules ask."""
+    if ("omissions", model) in file.computed:
+        kept: list[Omission] = file.computed["omissions", model]
+        return kept
     known, whole = file.stages_of(model), file.whole(model)
     keys = dict.fromkeys(
         key for r in whole if file.group.covers for key in (*r.times, *r.sizes) if key not in known
         and (file.group.stages.get(key) == "total" or _names_total(_last(key)))
     )  # fmt: skip
     every = (_omission(file, key, whole) for key in keys)
-    return [one for one in every if one is not None]
+    found = file.computed["omissions", model] = [one for one in every if one is not None]
+    return found
 
 
 def _omission(file: ResultFile, key: str, whole: Sequence[AnswerRecord]) -> Omission | None:

@@ -81,7 +81,7 @@ class Form(Struct, frozen=True):
 
     @property
     def is_known(self) -> bool:
-        return self.title != GENERAL
+        return not self.title.startswith("?")
 
     @property
     def total_is_whole_run(self) -> bool:
@@ -103,12 +103,12 @@ class Form(Struct, frozen=True):
 
 
 UNKNOWN = Form("? unknown")
-# In rows of an unknown form, values of a model; a name and a value; and names that are no model's.
+# In rows of an unknown form: values of a model; a name and a value; names that are no model's.
 _VALUE = (
     r"(?:(?:load|preprocess|vision|prefill|decode|total)_)?(?:time|ms)|token_ids|output|"
     r"(?:output_)?(?:tokens|ids|text)"
 )
-_OF_A_MODEL = re.compile(rf"([\w ./-]{{1,80}}?)[._]({_VALUE})")
+_MODELS_VALUE = re.compile(rf"([\w ./-]{{1,80}}?)[._]({_VALUE})")
 _NO_MODEL = re.compile(
     r"(?:.*[_.])?(?:load|loading|prep|preprocess(?:ing)?|vision|prefill|decod(?:e|er|ing)|total|"
     r"generat(?:e|ion)|stage\d*|first|tokens?|draft|steps?|accept(?:ed|ance)|match(?:es|ed)?|"
@@ -142,10 +142,10 @@ def _general(keys: Iterable[str]) -> Form | None:
     """
     values: dict[str, set[str]] = {}
     for key in keys:
-        if named := _OF_A_MODEL.fullmatch(key):
+        if named := _MODELS_VALUE.fullmatch(key):
             values.setdefault(named[1], set()).add(named[2])
     answers = {
-        name: Answer(rf"{re.escape(name)}(?:\.(?=\w+$)|_(?=(?:{_VALUE})$))", claimed=name)
+        name: Answer(rf"{re.escape(name)}(?:\.(?=\w+$)|_(?=(?:{_VALUE})$))")
         for name, found in values.items()
         if not _NO_MODEL.fullmatch(name) and _is_of_an_answer(found)
     }

@@ -173,9 +173,11 @@ def _read(name: str, value: Any) -> ResultFile:
             why = f"no result: {every} failed. First message: {failures[0].message}"
         return replace(file, status="failed", message=f"{name} has {why}.")
     models = reading.models
-    identities = {one: Identity(one, "the form of the file is unknown") for one in models}
-    if form.is_known:
-        identities = who_answered.identities(models, reading.claimed, reading.records, config)
+    identities = (
+        who_answered.identities(models, reading.claimed, reading.records, config)
+        if form.is_known
+        else {one: Identity(one, "the form of the file is unknown") for one in models}
+    )
     return replace(
         file,
         models=tuple(models),
