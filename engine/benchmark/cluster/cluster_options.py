@@ -88,7 +88,7 @@ class ClusterOptions:
         if order == "interleaved":
             raise BadInput(
                 "Models cannot take turns on a cluster, where each worker holds one model: choose "
-                "order sequential, or run on this machine alone."
+                "order sequential (Model by model), or run on this machine alone."
             )
         if batch > 1:
             raise BadInput(

@@ -120,10 +120,12 @@ class Workers(dict[str, WorkerState]):
 
     def views(self) -> tuple[WorkerView, ...]:
         now = time.monotonic()
+        # one name for a node, also while one of its workers has not told its host
+        hosts = {member.node: member.host for member in self.values() if member.host}
         return tuple(
             WorkerView(
                 id=member.id,
-                node=f"{member.host} {member.address} ({member.node})".strip(),
+                node=f"{hosts.get(member.node, '')} {member.address} ({member.node})".strip(),
                 device=str(member.device.get("name", "")),
                 type=str(member.device.get("type", "")),
                 shares=self.shares(member, now) if member.device and not member.ended else (),

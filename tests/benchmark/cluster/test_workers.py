@@ -67,6 +67,7 @@ def test_one_without_a_device_shares_nothing_and_is_said_to_wait() -> None:
     assert shares(found) == []
     assert [one.id for one in found.waiting()] == ["late"] and found.waiting(60.0) == []
     assert found.words() == "1 worker at work, 1 worker waiting for a device"
+    assert {view.node for view in found.views()} == {"host ::1 (n)"}  # counted as one node
     place(found["late"])
     assert found.waiting() == [] and shares(found) == ["device"]
     assert found.words() == "1 worker at work, 1 worker starting"
