@@ -15,6 +15,7 @@ from pathlib import Path
 from typing import Any
 
 import torch
+from huggingface_hub.errors import StrictDataclassError
 from transformers import AutoTokenizer, LlamaTokenizer
 from transformers.utils import logging as transformers_logging
 
@@ -40,6 +41,8 @@ def reading(info: ModelInfo, folder: Path, part: str) -> Iterator[None]:
         raise
     except Exception as error:
         why, fix = first_line(error), "copy all its files from one checkpoint"
+        if isinstance(error, StrictDataclassError):  # whatever was to be read, its settings first
+            part, why = "config.json", " ".join(str(error).split())[:160]
         if memory.is_out_of_memory(error):
             left = devices.memory_of(torch.device(info.device))
             why = f"{gib(left.free)} of {gib(left.total)} are free on {info.device}; {why}"

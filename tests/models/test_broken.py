@@ -249,6 +249,7 @@ ONLY_AT_LOAD: dict[str, list[Row]] = {
     "llava": [
         (without("projector.linear_2.bias"), "lacks 1 weight .*projector.linear_2.bias"),
         (config(text_config=...), "describes .* weights, but the files hold"),
+        (config(text_config={"num_attention_heads": 7}), "config.json in .* loaded .*heads .7"),
         (generation(eos_token_id="x"), "generation_config.json: eos_token_id is 'x'"),
         (generation(eos_token_id=10**6), "1000000"),
         (generation(suppress_tokens=[10**6]), "1000000"),
