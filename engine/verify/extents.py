@@ -8,7 +8,7 @@ top_p, seed and minimum length change the tokens.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import ExitStack, contextmanager
+from contextlib import contextmanager, nullcontext
 from dataclasses import replace
 from typing import Any
 
@@ -43,13 +43,10 @@ def batch(
     order = [place % len(subjects) for place in range(size)]
     requests = [subjects[i].run_request(subjects[i].greedy, "off") for i in order]
     adapter, steps = subjects[0].adapter, list[torch.Tensor]()  # scores [B, vocabulary] per step
-    handle = adapter.decoder.head.register_forward_hook(
+    with adapter.decoder.head.register_forward_hook(
         lambda module, given, out: steps.append(out.detach().to("cpu", torch.float32, copy=True))
-    )
-    try:
+    ):
         rows = batch_run.run(adapter, requests, None)
-    finally:
-        handle.remove()
     results = [row for row in rows if isinstance(row, RunResult)]
     if len(results) < size:
         return CheckFinding("failed", f"{len(results):,} of {size:,} rows of a batch answered.")
@@ -109,11 +106,9 @@ def changed(adapter: Adapter, change: LogitsChange) -> Iterator[None]:
         scores = change(out[0])
         return scores, scores.argmax(-1)
 
-    with ExitStack() as stack:
-        head = adapter.decoder.head.register_forward_hook(lambda module, given, out: change(out))
-        stack.callback(head.remove)
-        if adapter.compiled is not None:
-            stack.callback(adapter.compiled.register_forward_hook(compiled).remove)
+    step = adapter.compiled
+    inner = step.register_forward_hook(compiled) if step is not None else nullcontext()
+    with adapter.decoder.head.register_forward_hook(lambda *given: change(given[-1])), inner:
         yield
 
 
