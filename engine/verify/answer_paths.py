@@ -12,7 +12,7 @@ from contextlib import ExitStack
 from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
-from typing import Any
+from typing import Any, Self
 
 import torch
 from transformers import GenerationConfig
@@ -87,33 +87,29 @@ class RecordedAnswer:
         return int(self.embeds.shape[1])
 
 
-class AnswerRecorder:
+class AnswerRecorder(ExitStack):
     """Hooks on head, language model and vision modules inside a `with`."""
 
     def __init__(self, adapter: Adapter) -> None:
-        self._adapter, self._hooks = adapter, ExitStack()
+        super().__init__()
+        self._adapter = adapter
         self._vision = adapter.vision_modules()
         self._rows: list[torch.Tensor] = []
         self._times: list[float] = []  # seconds of the second clock
         self._embeds = torch.empty(0)
         self._pictures: list[list[int]] = [[] for _ in self._vision]  # of each call
 
-    def __enter__(self) -> AnswerRecorder:
+    def __enter__(self) -> Self:
         decoder, compiled = self._adapter.decoder, self._adapter.compiled
-        handles = [decoder.head.register_forward_hook(self._scores)]
+        self.enter_context(decoder.head.register_forward_hook(self._scores))
         if compiled is not None:  # its graph contains the head
-            handles.append(compiled.register_forward_hook(self._compiled_scores))
-        first = decoder.language_model.register_forward_pre_hook(self._first, with_kwargs=True)
-        handles.append(first)
+            self.enter_context(compiled.register_forward_hook(self._compiled_scores))
+        model = decoder.language_model
+        self.enter_context(model.register_forward_pre_hook(self._first, with_kwargs=True))
         for module, pictures in zip(self._vision, self._pictures, strict=True):
             count = partial(_count, pictures)
-            handles.append(module.register_forward_pre_hook(count, with_kwargs=True))
-        for handle in handles:
-            self._hooks.callback(handle.remove)
+            self.enter_context(module.register_forward_pre_hook(count, with_kwargs=True))
         return self
-
-    def __exit__(self, *exc: object) -> None:
-        self._hooks.close()
 
     def _scores(self, module: Any, arguments: Any, out: torch.Tensor) -> None:
         row = out.detach().reshape(-1, out.shape[-1])[-1]
@@ -173,10 +169,7 @@ class Subject:
         """`shown` replaces the sample's pictures in every way."""
         self.adapter, self.sample, self.request = adapter, sample, request
         self.cache = FeatureCache(folder, 4096)
-        self.watcher = Watcher()
-        self.watcher.cancelled = self.cancelled = cancelled  # type: ignore[method-assign]
-        if shown is not None:
-            self.watcher.load = lambda *_: shown  # type: ignore[method-assign]
+        self.cancelled, self.watcher = cancelled, watching(cancelled, shown)
         self.media = self.watcher.load(sample, adapter.kind, request)
         self.prepared: Prepared = self.prepare(self.media)
         most = request.max_new_tokens
@@ -304,6 +297,15 @@ class Subject:
         if ids[: len(prompt)] == prompt and len(ids) == len(prompt) + steps:
             ids = ids[len(prompt) :]
         return tuple(ids)
+
+
+def watching(cancelled: Callable[[], bool], shown: Media | None = None) -> Watcher:
+    """The watcher of a run; `shown` replaces the sample's pictures."""
+    watcher = Watcher()
+    watcher.cancelled = cancelled  # type: ignore[method-assign]
+    if shown is not None:
+        watcher.load = lambda *_: shown  # type: ignore[method-assign]
+    return watcher
 
 
 class _ScoreRecorder(LogitsProcessor):

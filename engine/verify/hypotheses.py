@@ -73,8 +73,8 @@ class Trial:
 
     def hook(self, module: torch.nn.Module, change: Callable[[Any], Any]) -> None:
         """Replaces what a module returns."""
-        handle = module.register_forward_hook(lambda _module, _inputs, out: change(out))
-        self.hooks.callback(handle.remove)
+        hook = module.register_forward_hook(lambda _module, _inputs, out: change(out))
+        self.hooks.enter_context(hook)
 
 
 Apply = Callable[[Trial], None]
@@ -251,8 +251,7 @@ CHANGES = (
     Change("the last frame missing", "frames", _frames(lambda images: images[:-1])),
     Change("only the first frame", "frames", _frames(lambda images: images[:1])),
     Change("the class embedding after the patches", "class", _class_last),
-    Change("the class row in place of the last patch", "class",
-        _class_kept),
+    Change("the class row in place of the last patch", "class", _class_kept),
     Change("one vision layer fewer", "layer", _layer(-1)),
     Change("one vision layer more", "layer", _layer(1)),
     Change(f"a repetition penalty of {PENALTY}", "sampler", _penalty),
@@ -260,8 +259,7 @@ CHANGES = (
     Change("numbers in float16", "numbers", _numbers(torch.float16), MARGIN / FINER),
     # The usual draws of Ollama and of llama.cpp.
     Change("draws at temperature 1.0", "draws", _draws(1.0)),
-    Change("draws at temperature 0.8 from 40 tokens", "draws",
-        _draws(0.8, 40)),
+    Change("draws at temperature 0.8 from 40 tokens", "draws", _draws(0.8, 40)),
 )  # fmt: skip
 
 
@@ -307,9 +305,13 @@ class Case:
     rounding: float
     server_gap: float | None = None
 
+    @cached_property
+    def ours_text(self) -> str:
+        return self.subject.adapter.text(self.ours)
+
     @property
     def equal(self) -> bool:
-        return self.subject.adapter.text(self.ours) == self.theirs
+        return self.ours_text == self.theirs
 
     @cached_property
     def unchanged(self) -> Fit | None:
