@@ -18,7 +18,7 @@ from engine.models.adapter import Adapter
 from engine.pipeline import batch_run
 from engine.types import DecodeConfig, RunResult
 from engine.verify import checks
-from engine.verify.answer_paths import AnswerRecorder, RecordedAnswer, Subject
+from engine.verify.answer_paths import RecordedAnswer, Subject
 from engine.verify.checks import Pieces
 from engine.verify.verdict import CheckFinding, judged
 
@@ -124,18 +124,6 @@ def ending(plain: RecordedAnswer, eos_id: int) -> LogitsChange:
     return lambda logits: logits.index_fill(-1, torch.tensor(eos_id, device=logits.device), lift)
 
 
-@torch.inference_mode()
-def own(subject: Subject, config: DecodeConfig) -> RecordedAnswer:
-    """The model's own generate() with the request's settings, the checkpoint's rules and the same
-    seed; the settings are built without engine.decoding.decode."""
-    adapter, options = subject.adapter, subject.options(config)
-    devices = [] if adapter.device.type == "cpu" else [adapter.device]
-    with AnswerRecorder(adapter) as watch, torch.random.fork_rng(devices):
-        torch.manual_seed(config.seed)
-        out = adapter.generate(subject.prepared, **options)
-    return watch.answer("plain", subject.new_ids(out, watch.steps))
-
-
 def sampled(
     subject: Subject,
     plain: RecordedAnswer,
@@ -157,7 +145,7 @@ def sampled(
         doing(f"sampling on flattened logits: {name}")
         config = replace(subject.greedy, max_new_tokens=TOKENS, **values)
         with changed(adapter, flattened if name in SETTINGS else ended):
-            wanted = own(subject, config)
+            wanted = subject.plain(config)
             ways = [way for way in ("hooked", "decoupled", "features") if way in subject.ways]
             others = [getattr(subject, way)(config) for way in ways]
         answers[name] = wanted.ids

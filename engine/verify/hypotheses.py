@@ -322,10 +322,7 @@ class Case:
     def tied(self) -> bool:
         """Whether rounding explains the difference; of 16 bits only by the server's own word."""
         told = self.server_gap is not None and self.server_gap <= MARGIN
-        return self.within(self.rounding) or (told and self.within(MARGIN))
-
-    def within(self, margin: float) -> bool:
-        """Whether the local model finds each token of the server's answer as good as any."""
+        margin = max(self.rounding, MARGIN) if told else self.rounding
         return self.unchanged is not None and self.unchanged.gap <= margin
 
     def text(self, changes: Sequence[Change]) -> str:

@@ -160,11 +160,6 @@ class SampleChecks:
         self.doing("measuring rounding noise")
         return rounding(self.adapter, self.subject.prepared, self.plain)
 
-    @cached_property
-    def forced(self) -> RecordedAnswer:
-        """plain, forced to a long answer."""
-        return self.subject.plain(extents.forced(self.subject))
-
     def answer(self) -> CheckFinding:
         plain, subject = self.plain, self.subject
         sentence = f"It answers in {len(plain.ids)} new tokens."
@@ -228,9 +223,10 @@ class SampleChecks:
 
     def long(self) -> CheckFinding:
         self.doing("forcing a long answer")
-        noise = max(self.rounding, rounding(self.adapter, self.subject.prepared, self.forced))
-        other = self.subject.decoupled(extents.forced(self.subject))
-        return checks.long((self.forced, other), noise, self.pieces)
+        noise, config = self.rounding, extents.forced(self.subject)
+        forced = self.subject.plain(config)
+        noise = max(noise, rounding(self.adapter, self.subject.prepared, forced))
+        return checks.long((forced, self.subject.decoupled(config)), noise, self.pieces)
 
     def rows(self) -> CheckFinding:
         self.doing("computing visual rows in float64")

@@ -42,8 +42,7 @@ class Check(NamedTuple):
 # Tables use this order.
 CHECKS: dict[str, Check] = {
     "answer": Check("Answers", "Does the model load, accept the sample and answer?"),
-    "pixels": Check("Pixels",
-        "Are the pixels those of the checkpoint's image processor?"),
+    "pixels": Check("Pixels", "Are the pixels those of the checkpoint's image processor?"),
     "equal_hooked": Check("Hooked = plain",
         "Does generate() under the probe give the same tokens?"),
     "equal_decoupled": Check("Decoupled = plain",
