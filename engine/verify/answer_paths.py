@@ -161,7 +161,7 @@ class Subject:
         self.cache = FeatureCache(folder, 4096)
         self.cancelled, self.watcher = cancelled, watching(cancelled, shown)
         self.media = self.watcher.load(sample, adapter.kind, request)
-        self.prepared: Prepared = self.prepare(self.media)
+        self.prepared: Prepared = adapter.preprocess(self.media, request.prompt)
         most = request.max_new_tokens
         asked = DecodeConfig(max(most, LEAST_ROOM), LEAST_ROOM, backend=request.backend)
         rules, self.notes = answer_rules(adapter, self.prepared, asked)
@@ -229,9 +229,6 @@ class Subject:
     def run_request(self, config: DecodeConfig, cache: Any, mode: Any = "decoupled") -> RunRequest:
         how = RunOptions(decode=config, cache=cache, mode=mode, **vars(self.request.media))
         return RunRequest(self.sample, self.adapter.info.name, self.request.prompt, how)
-
-    def prepare(self, shown: Media) -> Prepared:
-        return self.adapter.preprocess(shown, self.request.prompt)
 
     def run(self, request: RunRequest) -> RunResult:
         """Runs the project's pipeline with a cache that only this verification uses."""

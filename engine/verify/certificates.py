@@ -79,8 +79,6 @@ class VerifiedRequest(Struct):
 
 
 class Certificate(Struct):
-    """A file of the certificates folder."""
-
     format: int
     made: str
     engine: str
@@ -328,7 +326,6 @@ def _coverage(model: Mapping[str, Any]) -> Coverage:
 
 
 def covers(model: Mapping[str, Any]) -> str:
-    """The coverage of a certificate's model in a sentence."""
     return _coverage(model).sentence()
 
 
@@ -382,7 +379,6 @@ def _ran(result: RunResult) -> dict[str, str]:
 def _other_settings(
     certificate: Mapping[str, Any], model: Mapping[str, Any], ran: Mapping[str, str]
 ) -> list[str]:
-    """Settings of a run that differ from the verified ones."""
     wanted, where = certificate["request"], model["environment"]
     proved = {
         "shown": model["shows"],

@@ -91,10 +91,8 @@ SETTINGS: dict[str, dict[str, Any]] = {
     "temperature and top_p": {"temperature": 2.5, "top_p": 0.8, "seed": 11},
     "seed": {"temperature": 1.0, "seed": 2**31 + 5},
 }
-ENDING: dict[str, dict[str, Any]] = {  # used with logits that favour the end token
-    "end token": {},
-    "minimum length": {"min_new_tokens": 5},
-}
+# Used with logits that favour the end token.
+ENDING: dict[str, dict[str, Any]] = {"end token": {}, "minimum length": {"min_new_tokens": 5}}
 LogitsChange = Callable[[torch.Tensor], torch.Tensor]
 
 

@@ -35,9 +35,9 @@ VICUNA = (
     "helpful, detailed, and polite answers to the {}'s questions."
 )
 # Prompts of other makers, around the picture's mark and the question.
-LLAMA_CPP_PYTHON = f"{VICUNA.format('human', 'human')}\nUSER: {{}}{{}}\nASSISTANT: "
-CHATML = "<|im_start|>user\n{}\n{}<|im_end|>\n<|im_start|>assistant\n"
-LLAMA_2 = "[INST] {}\n{} [/INST]"
+LLAMA_CPP_PYTHON = f"{VICUNA.format('human', 'human')}\nUSER: {{mark}}{{question}}\nASSISTANT: "
+CHATML = "<|im_start|>user\n{mark}\n{question}<|im_end|>\n<|im_start|>assistant\n"
+LLAMA_2 = "[INST] {mark}\n{question} [/INST]"
 MOST_CHANGES, LIKELIEST = 4, 4  # at once; hypotheses that are tried with one more
 SCORED = 3  # samples that decide which are likeliest
 MARGIN = 0.1  # nats: two tokens so near may change places in bfloat16
@@ -90,8 +90,11 @@ class Change(NamedTuple):
     margin: float = 0.0
 
 
-def _reworded(change: Callable[[str, str], str]) -> Apply:
-    return lambda trial: trial.reword(change)
+def _prompt(made: str) -> Apply:
+    """`made` has the places of the own prompt's `text`, or of its mark and question."""
+    return lambda trial: trial.reword(
+        lambda text, mark: made.format(text=text, mark=mark, question="{question}")
+    )
 
 
 def _pictures(change: Callable[[Pillow.Image], Pillow.Image]) -> Apply:
@@ -178,8 +181,6 @@ def _class_kept(trial: Trial) -> None:
 
 
 def _layer(step: int) -> Apply:
-    """Reads the output of another vision layer."""
-
     def apply(trial: Trial) -> None:
         config = trial.adapter.model.config
         own = getattr(config, "vision_feature_layer", None)
@@ -225,17 +226,13 @@ def _draws(temperature: float, most: int = 0) -> Apply:
 
 CHANGES = (
     Change("no line break after the picture", "prompt",
-        _reworded(lambda text, mark: text.replace(f"{mark}\n", mark))),
-    Change("the prompt of llama-cpp-python", "prompt",
-        _reworded(lambda text, mark: LLAMA_CPP_PYTHON.format(mark, "{question}"))),
+        lambda trial: trial.reword(lambda text, mark: text.replace(f"{mark}\n", mark))),
+    Change("the prompt of llama-cpp-python", "prompt", _prompt(LLAMA_CPP_PYTHON)),
     Change("a system prompt before the question", "prompt",
-        _reworded(lambda text, mark: f"{VICUNA.format('user', 'user')} {text}")),
-    Change("the ChatML prompt", "prompt",
-        _reworded(lambda text, mark: CHATML.format(mark, "{question}"))),
-    Change("the Llama-2 prompt", "prompt",
-        _reworded(lambda text, mark: LLAMA_2.format(mark, "{question}"))),
-    Change("the bare question as its prompt", "prompt",
-        _reworded(lambda text, mark: f"{mark}\n{{question}}")),
+        _prompt(f"{VICUNA.format('user', 'user')} {{text}}")),
+    Change("the ChatML prompt", "prompt", _prompt(CHATML)),
+    Change("the Llama-2 prompt", "prompt", _prompt(LLAMA_2)),
+    Change("the bare question as its prompt", "prompt", _prompt("{mark}\n{question}")),
     Change("no BOS token", "bos", _no_bos),
     Change("pictures padded with grey to a square", "picture", _pictures(_padded(GREY))),
     Change("pictures padded with black to a square", "picture", _pictures(_padded((0, 0, 0)))),

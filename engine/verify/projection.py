@@ -83,7 +83,6 @@ def _apart(one: Array, other: Array) -> float:
 
 @torch.inference_mode()
 def probe(adapter: Adapter, prepared: Prepared) -> CheckFinding:
-    """Every layer that runs in stage 3 must be inside a module that the probe times."""
     timed = adapter.vision_modules()
     inside = {part for module in timed for part in module.modules()}
     layers = {m: name for name, m in adapter.model.named_modules() if not list(m.children())}

@@ -104,7 +104,6 @@ class Report:
         return [row for row in self.rows if row.model == model and check in (None, row.check)]
 
     def taken(self, model: str) -> tuple[str, ...]:
-        """The samples that a model can run on."""
         return coverage.taken(self.of(model), self.samples)
 
     def unproved(self, model: Model) -> list[str]:

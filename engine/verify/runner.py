@@ -13,7 +13,7 @@ from functools import cached_property
 from pathlib import Path
 
 from engine import media
-from engine.errors import BadInput, Cancelled, StageScopeError, UnknownModel
+from engine.errors import BadInput, Cancelled, StageScopeError
 from engine.machine import device
 from engine.models import registry
 from engine.models.checkpoint import ModelEntry
@@ -54,9 +54,8 @@ def _model(name: str, request: VerifyRequest, watcher: VerifyWatcher) -> ModelVe
     except StageScopeError as error:
         verdict = Verdict.of("answer", name, "", CheckFinding("failed", str(error)))
         watcher.found(verdict)
-        return ModelVerdicts(name, None, {}, (verdict,), not isinstance(error, UnknownModel))
-    where = model.environment
-    return ModelVerdicts(name, model.info, where, tuple(verdicts), True, model.backend)
+        return ModelVerdicts(name, None, {}, (verdict,))
+    return ModelVerdicts(name, model.info, model.environment, tuple(verdicts), model.backend)
 
 
 class _ModelChecks:
@@ -193,7 +192,6 @@ class SampleChecks:
         return [str(piece).replace("\u2581", " ").replace("Ġ", " ") for piece in pieces]
 
     def _timings(self) -> Iterator[tuple[str, CheckFinding]]:
-        """The checks of repeated runs."""
         late = [fault for one in self.answers.values() for fault in stage_times.token_faults(one)]
         rounds: list[dict[str, RunResult]] = []
         for round_ in stage_times.repeat(self.subject, self.request.runs):
@@ -238,7 +236,7 @@ class SampleChecks:
         if self.other is not self.sample and self.adapter.kind not in self.other.missing:
             with contextlib.suppress(BadInput):  # its own row reports it
                 shown = media.load(self.other, self.adapter.kind, self.request)
-                other = self.subject.prepare(shown)
+                other = self.adapter.preprocess(shown, self.request.prompt)
         return projection.sight(self.subject, other, self.rounding)
 
     def left_as_found(self) -> CheckFinding:

@@ -201,7 +201,7 @@ class ServerChecks:
             return gap if math.isfinite(gap) else None
         return None
 
-    # the checks, by their names in SERVED
+    # The checks, by their names in SERVED, which has the question of each.
 
     def reached(self) -> CheckFinding:
         """A question that nobody asked before has more tokens, as many as the tokenizer says."""
@@ -237,7 +237,6 @@ class ServerChecks:
         return judged(faults, good, "faults", evidence)
 
     def same(self) -> CheckFinding:
-        """Whether its answers are those of the checkpoint's own generate() on this machine."""
         if not self.cases:
             return CheckFinding("unresolved", NO_WEIGHTS)
         differ = [case for case in self.cases if not case.equal]
@@ -272,7 +271,6 @@ class ServerChecks:
         return CheckFinding("failed", sentence, *shown)
 
     def why(self) -> CheckFinding:
-        """Which changes to the local run give the server's answers."""
         if not self.cases:
             return CheckFinding("unresolved", NO_WEIGHTS)
         if all(case.equal or case.tied for case in self.cases):
@@ -306,7 +304,6 @@ class ServerChecks:
         return CheckFinding("failed", sentence, evidence=evidence)
 
     def saw(self) -> CheckFinding:
-        """Whether its answers depend on the pictures as the local ones do."""
         faults, left, evidence = [], [], dict[str, Any]()
         self.doing("showing a grey picture")
         blank = self.ask(self.samples[0], _grey)
@@ -459,7 +456,6 @@ class ServerChecks:
         return found
 
     def repeats(self) -> CheckFinding:
-        """Whether the same request gets the same answer, computed again."""
         texts = [result.generation.text for result in self.repeated]
         spent = [_answering_ms(result) for result in self.repeated]
         first, *again = (bool(one.served and one.served.buffered) for one in self.repeated)

@@ -93,7 +93,6 @@ def token_faults(answer: RecordedAnswer) -> Iterator[str]:
 
 
 def clock(rounds: Rounds, more: Sequence[str] = ()) -> CheckFinding:
-    """Spans must never go back in time, and a second clock must agree."""
     runs, faults = [result for round_ in rounds for result in round_.values()], list(more)
     for result in runs:
         faults += (*clocks_differ(result), *_backwards(result), *_tokens(result))
