@@ -256,10 +256,8 @@ def _served_status(digest: str, software: str, result: RunResult | None = None) 
             continue
         age = datetime.now(UTC) - datetime.fromisoformat(certificate["made"])
         if not model["verified"]:
-            said = [row["sentence"] for row in _failed(certificate, model)]
-            return (
-                Standing("disproved", certificate["hash"], tuple(said[:1])) if said else UNVERIFIED
-            )
+            said = tuple(row["sentence"] for row in _failed(certificate, model))
+            return Standing("disproved", certificate["hash"], said[:1]) if said else UNVERIFIED
         hours = int(age.total_seconds() // 3600)
         ago = f"{count(hours, 'hour')} ago" if hours else "within the hour"
         lacking = [f"proved {ago}"] if age > SERVED_AGE else []

@@ -424,8 +424,7 @@ class ServerChecks:
         assert served is not None and clocks is not None
         began = 1000 * clocks[0].second_s
         lags = [_lag(began + ms, relay.sent_ms) for ms in served.arrivals_ms]
-        worst = max(lags, default=math.inf)
-        late = _ttft(result)
+        worst, late = max(lags), _ttft(result)
         faults = []
         if worst > LATE_MS:
             faults.append(
