@@ -12,7 +12,7 @@ from contextlib import ExitStack
 from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
-from typing import Any
+from typing import Any, Self
 
 import torch
 from transformers import GenerationConfig
@@ -21,7 +21,7 @@ from transformers.generation import LogitsProcessor, StoppingCriteriaList
 from engine.decoding.decode import CancelBetweenTokens
 from engine.errors import Cancelled
 from engine.machine import clocks
-from engine.models.adapter import Adapter, Way
+from engine.models.adapter import Adapter
 from engine.pipeline import single_run
 from engine.pipeline.feature_cache import FeatureCache
 from engine.pipeline.run_stages import answer_rules
@@ -39,19 +39,11 @@ from engine.types import (
 )
 from engine.verify.verdict import VerifyRequest
 
-# way of answering -> what it needs that a model may refuse (Adapter.refuses)
-WAYS: dict[str, tuple[Way, ...]] = {
-    "plain": (),
-    "hooked": (),
-    "computed": ("decoupled",),
-    "decoupled": ("decoupled",),
-    "features": ("decoupled",),
-}
+WAYS = ("plain", "hooked", "computed", "decoupled", "features")  # of answering
 ANOTHER_QUESTION = "Anything else?"
 # The generation settings that the user decides: length, and how tokens are drawn.
 _DRAWN = ("max_length", "num_beams", "temperature", "top_k", "top_p", "min_p", "typical_p",
           "epsilon_cutoff", "eta_cutoff")  # fmt: skip
-BRIEF = 16  # tokens
 LEAST_ROOM = 16  # new tokens that the context must have room for: some checks need them
 
 
@@ -87,41 +79,35 @@ class RecordedAnswer:
         return int(self.embeds.shape[1])
 
 
-class AnswerRecorder:
+class AnswerRecorder(ExitStack):
     """Hooks on head, language model and vision modules inside a `with`."""
 
     def __init__(self, adapter: Adapter) -> None:
-        self._adapter, self._hooks = adapter, ExitStack()
+        super().__init__()
+        self._adapter = adapter
         self._vision = adapter.vision_modules()
         self._rows: list[torch.Tensor] = []
         self._times: list[float] = []  # seconds of the second clock
         self._embeds = torch.empty(0)
         self._pictures: list[list[int]] = [[] for _ in self._vision]  # of each call
 
-    def __enter__(self) -> AnswerRecorder:
+    def __enter__(self) -> Self:
         decoder, compiled = self._adapter.decoder, self._adapter.compiled
-        handles = [decoder.head.register_forward_hook(self._scores)]
+        self.enter_context(decoder.head.register_forward_hook(self._scores))
         if compiled is not None:  # its graph contains the head
-            handles.append(compiled.register_forward_hook(self._compiled_scores))
-        first = decoder.language_model.register_forward_pre_hook(self._first, with_kwargs=True)
-        handles.append(first)
+            self.enter_context(compiled.register_forward_hook(self._scores))
+        model = decoder.language_model
+        self.enter_context(model.register_forward_pre_hook(self._first, with_kwargs=True))
         for module, pictures in zip(self._vision, self._pictures, strict=True):
             count = partial(_count, pictures)
-            handles.append(module.register_forward_pre_hook(count, with_kwargs=True))
-        for handle in handles:
-            self._hooks.callback(handle.remove)
+            self.enter_context(module.register_forward_pre_hook(count, with_kwargs=True))
         return self
 
-    def __exit__(self, *exc: object) -> None:
-        self._hooks.close()
-
-    def _scores(self, module: Any, arguments: Any, out: torch.Tensor) -> None:
-        row = out.detach().reshape(-1, out.shape[-1])[-1]
+    def _scores(self, module: Any, arguments: Any, out: Any) -> None:
+        scores = out[0] if isinstance(out, tuple) else out  # the compiled step's come with more
+        row = scores.detach().reshape(-1, scores.shape[-1])[-1]
         self._rows.append(row.to("cpu", torch.float32, copy=True))  # later changed in place
         self._times.append(clocks.second_s())  # after the copy, which waits for the device
-
-    def _compiled_scores(self, module: Any, arguments: Any, out: tuple[torch.Tensor, Any]) -> None:
-        self._scores(module, arguments, out[0])
 
     def _first(self, module: Any, arguments: Any, named: dict[str, Any]) -> None:
         if self._embeds.numel():
@@ -173,12 +159,9 @@ class Subject:
         """`shown` replaces the sample's pictures in every way."""
         self.adapter, self.sample, self.request = adapter, sample, request
         self.cache = FeatureCache(folder, 4096)
-        self.watcher = Watcher()
-        self.watcher.cancelled = self.cancelled = cancelled  # type: ignore[method-assign]
-        if shown is not None:
-            self.watcher.load = lambda *_: shown  # type: ignore[method-assign]
+        self.cancelled, self.watcher = cancelled, watching(cancelled, shown)
         self.media = self.watcher.load(sample, adapter.kind, request)
-        self.prepared: Prepared = self.prepare(self.media)
+        self.prepared: Prepared = adapter.preprocess(self.media, request.prompt)
         most = request.max_new_tokens
         asked = DecodeConfig(max(most, LEAST_ROOM), LEAST_ROOM, backend=request.backend)
         rules, self.notes = answer_rules(adapter, self.prepared, asked)
@@ -189,8 +172,7 @@ class Subject:
 
     @property
     def ways(self) -> tuple[str, ...]:
-        refused = self.adapter.refuses
-        return tuple(way for way, needs in WAYS.items() if not refused.keys() & set(needs))
+        return WAYS[:2] if "decoupled" in self.adapter.refuses else WAYS
 
     @property
     def backend(self) -> Ran:
@@ -200,17 +182,15 @@ class Subject:
         step = self.adapter.step_for(self.run_request(self.greedy, "use"))
         return "compiled" if step is not None and not step.failure else "eager"
 
-    @property
-    def brief(self) -> DecodeConfig:
-        """Greedy and short, for repeated runs; other checks compare the full length."""
-        return replace(self.greedy, max_new_tokens=min(BRIEF, self.greedy.max_new_tokens))
-
     @torch.inference_mode()
     def plain(self, config: DecodeConfig) -> RecordedAnswer:
-        """The model's own generate() on pixels."""
-        seen = _ScoreRecorder()
+        """The model's own generate() on pixels; seeded here, not by the code that seeds runs."""
+        seen, on = _ScoreRecorder(), self.adapter.device
         options = self.options(config) | {"logits_processor": [seen]}
-        with AnswerRecorder(self.adapter) as watch, seeded(config.seed, self.adapter.device):
+        devices = [] if on.type == "cpu" else [on]
+        kept = torch.random.fork_rng(devices, device_type=on.type if devices else "cuda")
+        with AnswerRecorder(self.adapter) as watch, kept:
+            torch.manual_seed(config.seed)
             out = self.adapter.generate(self.prepared, **options)
         answer = watch.answer("plain", self.new_ids(out, watch.steps))
         if self.adapter.rules.values and config.greedy:
@@ -249,9 +229,6 @@ class Subject:
     def run_request(self, config: DecodeConfig, cache: Any, mode: Any = "decoupled") -> RunRequest:
         how = RunOptions(decode=config, cache=cache, mode=mode, **vars(self.request.media))
         return RunRequest(self.sample, self.adapter.info.name, self.request.prompt, how)
-
-    def prepare(self, shown: Media) -> Prepared:
-        return self.adapter.preprocess(shown, self.request.prompt)
 
     def run(self, request: RunRequest) -> RunResult:
         """Runs the project's pipeline with a cache that only this verification uses."""
@@ -304,6 +281,15 @@ class Subject:
         if ids[: len(prompt)] == prompt and len(ids) == len(prompt) + steps:
             ids = ids[len(prompt) :]
         return tuple(ids)
+
+
+def watching(cancelled: Callable[[], bool], shown: Media | None = None) -> Watcher:
+    """The watcher of a run; `shown` replaces the sample's pictures."""
+    watcher = Watcher()
+    watcher.cancelled = cancelled  # type: ignore[method-assign]
+    if shown is not None:
+        watcher.load = lambda *_: shown  # type: ignore[method-assign]
+    return watcher
 
 
 class _ScoreRecorder(LogitsProcessor):

@@ -16,7 +16,7 @@ import json
 import platform
 import shlex
 import sys
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from datetime import UTC, datetime, timedelta
 from functools import lru_cache
 from pathlib import Path
@@ -49,6 +49,7 @@ MAX_BYTES = 2**25  # of one file
 WHOLE = "whole recordings"
 SERVED_AGE = timedelta(days=1)  # of a server's certificate: it may run something else since
 CODE = (*provenance.ANSWERS, "verify", "served", "storage/result_rows.py")
+Candidate = tuple[Mapping[str, Any], Mapping[str, Any]]  # a certificate and one of its models
 _LIBRARIES = ("torch", "transformers", "numpy", "pillow", "av", "safetensors", "tokenizers")
 
 
@@ -78,8 +79,6 @@ class VerifiedRequest(Struct):
 
 
 class Certificate(Struct):
-    """A file of the certificates folder."""
-
     format: int
     made: str
     engine: str
@@ -132,7 +131,7 @@ def _plain(value: Any) -> Any:
 
 
 def _entry(model: ModelVerdicts, samples: Sequence[str]) -> VerifiedModel:
-    info, rows, where = model.info, model.verdicts, model.environment
+    info, rows, where = model.info, model.verdicts, dict(model.environment)
     digest = info.digest if info else ""
     if "server" in where:
         digest = served_digest(where["server"], info.checkpoint if info else "")
@@ -140,7 +139,7 @@ def _entry(model: ModelVerdicts, samples: Sequence[str]) -> VerifiedModel:
         name=model.name,
         digest=digest,
         dtype=info.precision if info else "",
-        environment=dict(model.environment),
+        environment=where,
         backend=model.backend,
         verified=bool(digest) and verified(rows, model.name),
         coverage=coverage.of(rows),
@@ -257,11 +256,8 @@ def _served_status(digest: str, software: str, result: RunResult | None = None) 
             continue
         age = datetime.now(UTC) - datetime.fromisoformat(certificate["made"])
         if not model["verified"]:
-            said = [row["sentence"] for row in certificate["verdicts"] if row["outcome"] == "failed"
-                    and row["model"] == model["name"]]  # fmt: skip
-            return (
-                Standing("disproved", certificate["hash"], tuple(said[:1])) if said else UNVERIFIED
-            )
+            said = tuple(row["sentence"] for row in _failed(certificate, model))
+            return Standing("disproved", certificate["hash"], said[:1]) if said else UNVERIFIED
         hours = int(age.total_seconds() // 3600)
         ago = f"{count(hours, 'hour')} ago" if hours else "within the hour"
         lacking = [f"proved {ago}"] if age > SERVED_AGE else []
@@ -283,14 +279,21 @@ def certificate_status(result: RunResult) -> Standing:
         where = result.environment
         digest = served_digest(where.get("server", ""), result.model.checkpoint)
         return _served_status(digest, where.get("software", ""), result)
-    closest, ran = UNVERIFIED, _ran(result)
-    for certificate, model in _fresh(result.model.digest):
+    return _closest(_fresh(result.model.digest), _ran(result), result)
+
+
+def _closest(
+    candidates: Iterable[Candidate], ran: Mapping[str, str], result: RunResult | None = None
+) -> Standing:
+    """That of the first certificate which covers what `ran`, or else of the closest one."""
+    closest = UNVERIFIED
+    for certificate, model in candidates:
         lacking = _other_settings(certificate, model, ran)
         if not model["verified"]:
             if not lacking and _failed(certificate, model):
                 break
             continue
-        lacking += coverage.missing(_coverage(model), result)
+        lacking += coverage.missing(_coverage(model), result) if result else []
         if not lacking:
             return Standing("verified", str(certificate["hash"]), _open_timing(certificate, model))
         if closest is UNVERIFIED or len(lacking) < len(closest.missing):
@@ -305,21 +308,15 @@ def covering(entry: ModelEntry) -> Standing | None:
         known = capabilities.kept(entry.server)
         standing = _served_status(digest_now(entry) or "", known.software if known else "")
         return None if standing == UNVERIFIED else standing
-    ran = {
-        "shown": entry.kind,
-        "dtype": entry.precision,
-        "extent": RunOptions.extent,
-    }
+    ran = {"shown": entry.kind, "dtype": entry.precision, "extent": RunOptions.extent}
+    same = []
     for certificate, model in _fresh(digest_now(entry) or ""):
         on_cuda = str(model["environment"].get("device", "")).startswith("cuda")
         usual = "compiled" if on_cuda and FAMILIES[entry.family].lean else "eager"
-        same = model["backend"] in (usual, "generate") and here(model["environment"])
-        if same and not _other_settings(certificate, model, ran):
-            if model["verified"]:
-                return Standing("verified", certificate["hash"], _open_timing(certificate, model))
-            if _failed(certificate, model):
-                return None
-    return None
+        if model["backend"] in (usual, "generate") and here(model["environment"]):
+            same.append((certificate, model))
+    found = _closest(same, ran)
+    return found if found.state == "verified" else None
 
 
 def _coverage(model: Mapping[str, Any]) -> Coverage:
@@ -327,7 +324,6 @@ def _coverage(model: Mapping[str, Any]) -> Coverage:
 
 
 def covers(model: Mapping[str, Any]) -> str:
-    """The coverage of a certificate's model in a sentence."""
     return _coverage(model).sentence()
 
 
@@ -338,7 +334,7 @@ def command(model: str, ran: str) -> str:
     return " ".join(words)
 
 
-def _fresh(digest: str) -> Iterator[tuple[Mapping[str, Any], Mapping[str, Any]]]:
+def _fresh(digest: str) -> Iterator[Candidate]:
     """Certificates of the current code with each entry for a checkpoint, the newest first.
 
     Variants of a model have one checkpoint.  The digest "" matches none.
@@ -349,15 +345,16 @@ def _fresh(digest: str) -> Iterator[tuple[Mapping[str, Any], Mapping[str, Any]]]
                 yield certificate, model
 
 
-def _failed(certificate: Mapping[str, Any], model: Mapping[str, Any]) -> bool:
-    """Whether a check of this model failed; open checks do not count."""
-    rows = [row for row in certificate["verdicts"] if row["model"] == model["name"]]
-    return any(row["outcome"] == "failed" for row in rows)
+def _failed(
+    certificate: Mapping[str, Any], model: Mapping[str, Any], *more: str
+) -> list[Mapping[str, Any]]:
+    """The rows of this model that failed, or have one of `more` outcomes."""
+    own = [row for row in certificate["verdicts"] if row["model"] == model["name"]]
+    return [row for row in own if row["outcome"] in ("failed", *more)]
 
 
 def _open_timing(certificate: Mapping[str, Any], model: Mapping[str, Any]) -> tuple[str, ...]:
-    own = [row for row in certificate["verdicts"] if row["model"] == model["name"]]
-    left = {row["check"] for row in own if row["outcome"] in ("failed", "unresolved")}
+    left = {row["check"] for row in _failed(certificate, model, "unresolved")}
     return tuple(words for check, words in TIMING.items() if check in left)
 
 
@@ -380,7 +377,6 @@ def _ran(result: RunResult) -> dict[str, str]:
 def _other_settings(
     certificate: Mapping[str, Any], model: Mapping[str, Any], ran: Mapping[str, str]
 ) -> list[str]:
-    """Settings of a run that differ from the verified ones."""
     wanted, where = certificate["request"], model["environment"]
     proved = {
         "shown": model["shows"],

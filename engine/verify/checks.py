@@ -183,7 +183,6 @@ def pixels(equal: bool, used: bool) -> CheckFinding:
 
 
 def greedy(answers: Iterable[RecordedAnswer]) -> CheckFinding:
-    """Each token has the highest logit of its step."""
     faults, wrong = [], {}
     for answer in answers:
         if places := not_the_best(answer):
@@ -257,7 +256,6 @@ def ends_wrong(answer: RecordedAnswer, eos_ids: Sequence[int]) -> Iterator[str]:
 
 
 def encoded_once(answers: Mapping[str, RecordedAnswer], subject: Subject) -> CheckFinding:
-    """Every picture is encoded once, and none if features were given."""
     plain, pictures, units = answers["plain"], len(subject.media.images), subject.units()
     tower, *after = plain.seen
     faults = []

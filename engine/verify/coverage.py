@@ -72,19 +72,13 @@ class Coverage:
         return f"Covered: {'; '.join(parts)}." + (f" {BY_TESTS}" if by_tests else "")
 
 
-def of(verdicts: Iterable[Verdict]) -> Coverage:
+def of(verdicts: Sequence[Verdict]) -> Coverage:
     """What the verdicts of one model cover."""
-    every: dict[str, list[Verdict]] = defaultdict(list)
     good: dict[str, list[Mapping[str, Any]]] = defaultdict(list)
     for verdict in verdicts:
-        every[verdict.check].append(verdict)
         if verdict.outcome in PASSED:
             good[verdict.check].append(verdict.evidence)
-    settled = {
-        check
-        for check, rows in every.items()
-        if all(row.outcome in (*PASSED, "skipped") for row in rows)
-    }
+    sampled = {verdict.outcome for verdict in verdicts if verdict.check == "sampled"}
     answers = [*good["answer"], *good["long"], *good["same"]]
     lists = [one["rules"] for one in good["same"] if isinstance(one.get("rules"), list | tuple)]
     lists += [FRAME_RULES] if good["answer"] else []  # of a local model the tests prove them
@@ -92,7 +86,7 @@ def of(verdicts: Iterable[Verdict]) -> Coverage:
         new_tokens=max(_whole(answers, "new_tokens")),
         positions=max(_whole(answers, "positions")),
         natural_end=bool(good["ends"]) or any(one.get("natural_end") for one in good["same"]),
-        sampling="sampled" in settled,
+        sampling=bool(sampled) and sampled <= {*PASSED, "skipped"},
         batch=max(1, *_whole(good["equal_batch"], "size")),
         pictures=tuple(sorted({*_whole(answers, "pictures")} - {0})),
         frames=tuple(dict.fromkeys(str(rule) for rules in lists for rule in rules)),

@@ -8,7 +8,7 @@ top_p, seed and minimum length change the tokens.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import ExitStack, contextmanager
+from contextlib import contextmanager, nullcontext
 from dataclasses import replace
 from typing import Any
 
@@ -18,7 +18,7 @@ from engine.models.adapter import Adapter
 from engine.pipeline import batch_run
 from engine.types import DecodeConfig, RunResult
 from engine.verify import checks
-from engine.verify.answer_paths import AnswerRecorder, RecordedAnswer, Subject
+from engine.verify.answer_paths import RecordedAnswer, Subject
 from engine.verify.checks import Pieces
 from engine.verify.verdict import CheckFinding, judged
 
@@ -43,13 +43,10 @@ def batch(
     order = [place % len(subjects) for place in range(size)]
     requests = [subjects[i].run_request(subjects[i].greedy, "off") for i in order]
     adapter, steps = subjects[0].adapter, list[torch.Tensor]()  # scores [B, vocabulary] per step
-    handle = adapter.decoder.head.register_forward_hook(
+    with adapter.decoder.head.register_forward_hook(
         lambda module, given, out: steps.append(out.detach().to("cpu", torch.float32, copy=True))
-    )
-    try:
+    ):
         rows = batch_run.run(adapter, requests, None)
-    finally:
-        handle.remove()
     results = [row for row in rows if isinstance(row, RunResult)]
     if len(results) < size:
         return CheckFinding("failed", f"{len(results):,} of {size:,} rows of a batch answered.")
@@ -94,10 +91,8 @@ SETTINGS: dict[str, dict[str, Any]] = {
     "temperature and top_p": {"temperature": 2.5, "top_p": 0.8, "seed": 11},
     "seed": {"temperature": 1.0, "seed": 2**31 + 5},
 }
-ENDING: dict[str, dict[str, Any]] = {  # used with logits that favour the end token
-    "end token": {},
-    "minimum length": {"min_new_tokens": 5},
-}
+# Used with logits that favour the end token.
+ENDING: dict[str, dict[str, Any]] = {"end token": {}, "minimum length": {"min_new_tokens": 5}}
 LogitsChange = Callable[[torch.Tensor], torch.Tensor]
 
 
@@ -109,11 +104,9 @@ def changed(adapter: Adapter, change: LogitsChange) -> Iterator[None]:
         scores = change(out[0])
         return scores, scores.argmax(-1)
 
-    with ExitStack() as stack:
-        head = adapter.decoder.head.register_forward_hook(lambda module, given, out: change(out))
-        stack.callback(head.remove)
-        if adapter.compiled is not None:
-            stack.callback(adapter.compiled.register_forward_hook(compiled).remove)
+    step = adapter.compiled
+    inner = step.register_forward_hook(compiled) if step is not None else nullcontext()
+    with adapter.decoder.head.register_forward_hook(lambda *given: change(given[-1])), inner:
         yield
 
 
@@ -127,18 +120,6 @@ def flat(plain: RecordedAnswer) -> LogitsChange:
 def ending(plain: RecordedAnswer, eos_id: int) -> LogitsChange:
     lift = 2 * float(plain.logits.abs().max()) + 1
     return lambda logits: logits.index_fill(-1, torch.tensor(eos_id, device=logits.device), lift)
-
-
-@torch.inference_mode()
-def own(subject: Subject, config: DecodeConfig) -> RecordedAnswer:
-    """The model's own generate() with the request's settings, the checkpoint's rules and the same
-    seed; the settings are built without engine.decoding.decode."""
-    adapter, options = subject.adapter, subject.options(config)
-    devices = [] if adapter.device.type == "cpu" else [adapter.device]
-    with AnswerRecorder(adapter) as watch, torch.random.fork_rng(devices):
-        torch.manual_seed(config.seed)
-        out = adapter.generate(subject.prepared, **options)
-    return watch.answer("plain", subject.new_ids(out, watch.steps))
 
 
 def sampled(
@@ -162,7 +143,7 @@ def sampled(
         doing(f"sampling on flattened logits: {name}")
         config = replace(subject.greedy, max_new_tokens=TOKENS, **values)
         with changed(adapter, flattened if name in SETTINGS else ended):
-            wanted = own(subject, config)
+            wanted = subject.plain(config)
             ways = [way for way in ("hooked", "decoupled", "features") if way in subject.ways]
             others = [getattr(subject, way)(config) for way in ways]
         answers[name] = wanted.ids

@@ -35,9 +35,9 @@ VICUNA = (
     "helpful, detailed, and polite answers to the {}'s questions."
 )
 # Prompts of other makers, around the picture's mark and the question.
-LLAMA_CPP_PYTHON = f"{VICUNA.format('human', 'human')}\nUSER: {{}}{{}}\nASSISTANT: "
-CHATML = "<|im_start|>user\n{}\n{}<|im_end|>\n<|im_start|>assistant\n"
-LLAMA_2 = "[INST] {}\n{} [/INST]"
+LLAMA_CPP_PYTHON = f"{VICUNA.format('human', 'human')}\nUSER: {{mark}}{{question}}\nASSISTANT: "
+CHATML = "<|im_start|>user\n{mark}\n{question}<|im_end|>\n<|im_start|>assistant\n"
+LLAMA_2 = "[INST] {mark}\n{question} [/INST]"
 MOST_CHANGES, LIKELIEST = 4, 4  # at once; hypotheses that are tried with one more
 SCORED = 3  # samples that decide which are likeliest
 MARGIN = 0.1  # nats: two tokens so near may change places in bfloat16
@@ -73,8 +73,8 @@ class Trial:
 
     def hook(self, module: torch.nn.Module, change: Callable[[Any], Any]) -> None:
         """Replaces what a module returns."""
-        handle = module.register_forward_hook(lambda _module, _inputs, out: change(out))
-        self.hooks.callback(handle.remove)
+        hook = module.register_forward_hook(lambda _module, _inputs, out: change(out))
+        self.hooks.enter_context(hook)
 
 
 Apply = Callable[[Trial], None]
@@ -90,8 +90,11 @@ class Change(NamedTuple):
     margin: float = 0.0
 
 
-def _reworded(change: Callable[[str, str], str]) -> Apply:
-    return lambda trial: trial.reword(change)
+def _prompt(made: str) -> Apply:
+    """`made` has the places of the own prompt's `text`, or of its mark and question."""
+    return lambda trial: trial.reword(
+        lambda text, mark: made.format(text=text, mark=mark, question="{question}")
+    )
 
 
 def _pictures(change: Callable[[Pillow.Image], Pillow.Image]) -> Apply:
@@ -178,8 +181,6 @@ def _class_kept(trial: Trial) -> None:
 
 
 def _layer(step: int) -> Apply:
-    """Reads the output of another vision layer."""
-
     def apply(trial: Trial) -> None:
         config = trial.adapter.model.config
         own = getattr(config, "vision_feature_layer", None)
@@ -225,17 +226,13 @@ def _draws(temperature: float, most: int = 0) -> Apply:
 
 CHANGES = (
     Change("no line break after the picture", "prompt",
-        _reworded(lambda text, mark: text.replace(f"{mark}\n", mark))),
-    Change("the prompt of llama-cpp-python", "prompt",
-        _reworded(lambda text, mark: LLAMA_CPP_PYTHON.format(mark, "{question}"))),
+        lambda trial: trial.reword(lambda text, mark: text.replace(f"{mark}\n", mark))),
+    Change("the prompt of llama-cpp-python", "prompt", _prompt(LLAMA_CPP_PYTHON)),
     Change("a system prompt before the question", "prompt",
-        _reworded(lambda text, mark: f"{VICUNA.format('user', 'user')} {text}")),
-    Change("the ChatML prompt", "prompt",
-        _reworded(lambda text, mark: CHATML.format(mark, "{question}"))),
-    Change("the Llama-2 prompt", "prompt",
-        _reworded(lambda text, mark: LLAMA_2.format(mark, "{question}"))),
-    Change("the bare question as its prompt", "prompt",
-        _reworded(lambda text, mark: f"{mark}\n{{question}}")),
+        _prompt(f"{VICUNA.format('user', 'user')} {{text}}")),
+    Change("the ChatML prompt", "prompt", _prompt(CHATML)),
+    Change("the Llama-2 prompt", "prompt", _prompt(LLAMA_2)),
+    Change("the bare question as its prompt", "prompt", _prompt("{mark}\n{question}")),
     Change("no BOS token", "bos", _no_bos),
     Change("pictures padded with grey to a square", "picture", _pictures(_padded(GREY))),
     Change("pictures padded with black to a square", "picture", _pictures(_padded((0, 0, 0)))),
@@ -251,8 +248,7 @@ CHANGES = (
     Change("the last frame missing", "frames", _frames(lambda images: images[:-1])),
     Change("only the first frame", "frames", _frames(lambda images: images[:1])),
     Change("the class embedding after the patches", "class", _class_last),
-    Change("the class row in place of the last patch", "class",
-        _class_kept),
+    Change("the class row in place of the last patch", "class", _class_kept),
     Change("one vision layer fewer", "layer", _layer(-1)),
     Change("one vision layer more", "layer", _layer(1)),
     Change(f"a repetition penalty of {PENALTY}", "sampler", _penalty),
@@ -260,8 +256,7 @@ CHANGES = (
     Change("numbers in float16", "numbers", _numbers(torch.float16), MARGIN / FINER),
     # The usual draws of Ollama and of llama.cpp.
     Change("draws at temperature 1.0", "draws", _draws(1.0)),
-    Change("draws at temperature 0.8 from 40 tokens", "draws",
-        _draws(0.8, 40)),
+    Change("draws at temperature 0.8 from 40 tokens", "draws", _draws(0.8, 40)),
 )  # fmt: skip
 
 
@@ -307,9 +302,13 @@ class Case:
     rounding: float
     server_gap: float | None = None
 
+    @cached_property
+    def ours_text(self) -> str:
+        return self.subject.adapter.text(self.ours)
+
     @property
     def equal(self) -> bool:
-        return self.subject.adapter.text(self.ours) == self.theirs
+        return self.ours_text == self.theirs
 
     @cached_property
     def unchanged(self) -> Fit | None:
@@ -320,10 +319,7 @@ class Case:
     def tied(self) -> bool:
         """Whether rounding explains the difference; of 16 bits only by the server's own word."""
         told = self.server_gap is not None and self.server_gap <= MARGIN
-        return self.within(self.rounding) or (told and self.within(MARGIN))
-
-    def within(self, margin: float) -> bool:
-        """Whether the local model finds each token of the server's answer as good as any."""
+        margin = max(self.rounding, MARGIN) if told else self.rounding
         return self.unchanged is not None and self.unchanged.gap <= margin
 
     def text(self, changes: Sequence[Change]) -> str:

@@ -27,12 +27,7 @@ from transformers.video_utils import VideoMetadata
 from engine.errors import BadInput
 from engine.models import auto_processor, checkpoint, registry
 from engine.models.adapter import Adapter
-from engine.types import (
-    ChosenFrames,
-    Image,
-    Media,
-    ModelInfo,
-)
+from engine.types import ChosenFrames, Image, Media, ModelInfo
 from engine.verify import checks
 from engine.verify.answer_paths import Subject, rounding
 from engine.verify.checks import Pieces

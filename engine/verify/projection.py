@@ -8,6 +8,7 @@ from the model, but does not use the model's code: its pooling is the project's 
 from __future__ import annotations
 
 import copy
+from contextlib import ExitStack
 from dataclasses import replace
 from typing import Any
 
@@ -38,13 +39,10 @@ def rows(adapter: Adapter, prepared: Prepared) -> CheckFinding:
     if type(adapter).kind != "events":  # another family may be shown event pictures too
         return CheckFinding("refused", NOT_OURS)
     model, seen = adapter.model.model, list[torch.Tensor]()
-    handle = model.visual_tower.register_forward_hook(
+    with model.visual_tower.register_forward_hook(
         lambda module, given, out: seen.append(out.detach())
-    )
-    try:
+    ):
         (got,) = adapter.encode(prepared).tensors.values()
-    finally:
-        handle.remove()
     hidden = torch.cat(seen)  # [T, P, width]
     first, _, second = model.visual_projector
     inner = _linear(_array(hidden), first)
@@ -85,17 +83,14 @@ def _apart(one: Array, other: Array) -> float:
 
 @torch.inference_mode()
 def probe(adapter: Adapter, prepared: Prepared) -> CheckFinding:
-    """Every layer that runs in stage 3 must be inside a module that the probe times."""
     timed = adapter.vision_modules()
     inside = {part for module in timed for part in module.modules()}
     layers = {m: name for name, m in adapter.model.named_modules() if not list(m.children())}
     ran: set[torch.nn.Module] = set()
-    handles = [layer.register_forward_pre_hook(lambda layer, _: ran.add(layer)) for layer in layers]
-    try:
+    with ExitStack() as hooks:
+        for layer in layers:
+            hooks.enter_context(layer.register_forward_pre_hook(lambda one, _: ran.add(one)))
         adapter.encode(prepared)
-    finally:
-        for handle in handles:
-            handle.remove()
     faults = [
         f"{name} runs in stage 3, but the probe does not time it."
         for layer, name in layers.items()

@@ -104,7 +104,6 @@ class Report:
         return [row for row in self.rows if row.model == model and check in (None, row.check)]
 
     def taken(self, model: str) -> tuple[str, ...]:
-        """The samples that a model can run on."""
         return coverage.taken(self.of(model), self.samples)
 
     def unproved(self, model: Model) -> list[str]:
@@ -199,11 +198,10 @@ def summary(report: Report, model: Model) -> Summary:
 def _diagnosis(rows: Sequence[Verdict]) -> str:
     """What is found of a server: why its answers differ, otherwise the first thing that is wrong,
     otherwise that they do not."""
-    found = {row.check: row for row in rows}
-    failed = next((row for row in rows if row.outcome == "failed"), None)
-    said = found["why"] if found.get("why") and found["why"].outcome == "failed" else failed
-    said = said or found.get("same") or rows[0]
-    return said.sentence
+    failed = [row for row in rows if row.outcome == "failed"]
+    failed.sort(key=lambda row: row.check != "why")
+    same = [row for row in rows if row.check == "same"]
+    return [*failed, *same, *rows][0].sentence
 
 
 def shared(each: Sequence[tuple[str, Sequence[str]]]) -> list[str]:

@@ -13,19 +13,12 @@ from functools import cached_property
 from pathlib import Path
 
 from engine import media
-from engine.errors import BadInput, Cancelled, StageScopeError, UnknownModel
+from engine.errors import BadInput, Cancelled, StageScopeError
 from engine.machine import device
 from engine.models import registry
 from engine.models.checkpoint import ModelEntry
 from engine.types import Prepared, Ran, RunResult, Sample
-from engine.verify import (
-    checks,
-    extents,
-    pictures,
-    projection,
-    served,
-    stage_times,
-)
+from engine.verify import checks, extents, pictures, projection, served, stage_times
 from engine.verify.answer_paths import ANOTHER_QUESTION, RecordedAnswer, Subject, rounding
 from engine.verify.verdict import (
     CHECKS,
@@ -61,9 +54,8 @@ def _model(name: str, request: VerifyRequest, watcher: VerifyWatcher) -> ModelVe
     except StageScopeError as error:
         verdict = Verdict.of("answer", name, "", CheckFinding("failed", str(error)))
         watcher.found(verdict)
-        return ModelVerdicts(name, None, {}, (verdict,), not isinstance(error, UnknownModel))
-    where = model.environment
-    return ModelVerdicts(name, model.info, where, tuple(verdicts), True, model.backend)
+        return ModelVerdicts(name, None, {}, (verdict,))
+    return ModelVerdicts(name, model.info, model.environment, tuple(verdicts), model.backend)
 
 
 class _ModelChecks:
@@ -97,7 +89,8 @@ class _ModelChecks:
                     skipped = CheckFinding("skipped", str(error))
                     yield Verdict.of("answer", name, sample.id, skipped)
                     return
-                yield from now.verdicts()
+                for check, found in now.findings():
+                    yield Verdict.of(check, name, "" if check in ONCE else sample.id, found)
                 if self.once:
                     self.pairs = now.pairs
                 self.once = False
@@ -125,22 +118,12 @@ class SampleChecks:
         cancelled = model.watcher.cancelled
         self.subject = Subject(self.adapter, sample, self.request, folder / "features", cancelled)
 
-    def verdicts(self) -> Iterator[Verdict]:
+    def findings(self) -> Iterator[tuple[str, CheckFinding]]:
         """In the order of STEPS; the checks of a model only if they are still to be done."""
-        for check, finding in self._findings():
-            sample = "" if check in ONCE else self.sample.id
-            yield Verdict.of(check, self.adapter.info.name, sample, finding)
-
-    def _findings(self) -> Iterator[tuple[str, CheckFinding]]:
-        for check, (doing, run) in STEPS.items():
+        for check, run in STEPS.items():
             if check in ONCE and not self.once:
                 continue
-            finding = self.refused(check)
-            if finding is None:
-                if doing:
-                    self.doing(doing)
-                finding = run(self)
-            yield check, finding
+            yield check, self.refused(check) or run(self)
             if check == "encoded_once" and self.once:
                 yield from self._timings()
 
@@ -176,11 +159,6 @@ class SampleChecks:
         self.doing("measuring rounding noise")
         return rounding(self.adapter, self.subject.prepared, self.plain)
 
-    @cached_property
-    def forced(self) -> RecordedAnswer:
-        """plain, forced to a long answer."""
-        return self.subject.plain(extents.forced(self.subject))
-
     def answer(self) -> CheckFinding:
         plain, subject = self.plain, self.subject
         sentence = f"It answers in {len(plain.ids)} new tokens."
@@ -214,7 +192,6 @@ class SampleChecks:
         return [str(piece).replace("\u2581", " ").replace("Ġ", " ") for piece in pieces]
 
     def _timings(self) -> Iterator[tuple[str, CheckFinding]]:
-        """The checks of repeated runs."""
         late = [fault for one in self.answers.values() for fault in stage_times.token_faults(one)]
         rounds: list[dict[str, RunResult]] = []
         for round_ in stage_times.repeat(self.subject, self.request.runs):
@@ -243,16 +220,23 @@ class SampleChecks:
         return finding
 
     def long(self) -> CheckFinding:
-        noise = max(self.rounding, rounding(self.adapter, self.subject.prepared, self.forced))
-        other = self.subject.decoupled(extents.forced(self.subject))
-        return checks.long((self.forced, other), noise, self.pieces)
+        self.doing("forcing a long answer")
+        noise, config = self.rounding, extents.forced(self.subject)
+        forced = self.subject.plain(config)
+        noise = max(noise, rounding(self.adapter, self.subject.prepared, forced))
+        return checks.long((forced, self.subject.decoupled(config)), noise, self.pieces)
+
+    def rows(self) -> CheckFinding:
+        self.doing("computing visual rows in float64")
+        return projection.rows(self.adapter, self.subject.prepared)
 
     def sight(self) -> CheckFinding:
+        self.doing("answering with other features")
         other: Prepared | None = None
         if self.other is not self.sample and self.adapter.kind not in self.other.missing:
             with contextlib.suppress(BadInput):  # its own row reports it
                 shown = media.load(self.other, self.adapter.kind, self.request)
-                other = self.subject.prepare(shown)
+                other = self.adapter.preprocess(shown, self.request.prompt)
         return projection.sight(self.subject, other, self.rounding)
 
     def left_as_found(self) -> CheckFinding:
@@ -265,27 +249,23 @@ class SampleChecks:
         return checks.left_as_found(self.before, checks.state(self.adapter), again)
 
 
-# What begins with a check, if it takes long, and the check.
 # The checks of repeated runs follow encoded_once, and a model's last check is the observer's.
-STEPS: dict[str, tuple[str, Callable[[SampleChecks], CheckFinding]]] = {
-    "answer": ("", SampleChecks.answer),
-    "pixels": ("", lambda c: checks.pixels(*pictures.pixels(c.subject))),
-    "equal_hooked": ("", lambda c: c.equal("hooked")),
-    "equal_decoupled": ("", lambda c: c.equal("decoupled", "computed")),
-    "equal_features": ("", lambda c: c.equal("features")),
-    "ends": ("", lambda c: checks.ends(c.answers, c.adapter.eos_ids)),
-    "greedy": ("", lambda c: checks.greedy(c.answers.values())),
-    "counted": ("", lambda c: checks.counted(c.answers.values(), c.text)),
-    "encoded_once": ("", lambda c: checks.encoded_once(c.answers, c.subject)),
-    "sampled": ("", lambda c: extents.sampled(c.subject, c.plain, c.rounding, c.text, c.doing)),
-    "equal_batch": ("", SampleChecks.batch),
-    "shapes": ("", lambda c: pictures.shapes(c.subject, c.folder / "shapes", c.pieces, c.doing)),
-    "long": ("forcing a long answer", SampleChecks.long),
-    "rows": (
-        "computing visual rows in float64",
-        lambda c: projection.rows(c.adapter, c.subject.prepared),
-    ),
-    "probe": ("", lambda c: projection.probe(c.adapter, c.subject.prepared)),
-    "sight": ("answering with other features", SampleChecks.sight),
-    "left_as_found": ("", SampleChecks.left_as_found),
+STEPS: dict[str, Callable[[SampleChecks], CheckFinding]] = {
+    "answer": SampleChecks.answer,
+    "pixels": lambda c: checks.pixels(*pictures.pixels(c.subject)),
+    "equal_hooked": lambda c: c.equal("hooked"),
+    "equal_decoupled": lambda c: c.equal("decoupled", "computed"),
+    "equal_features": lambda c: c.equal("features"),
+    "ends": lambda c: checks.ends(c.answers, c.adapter.eos_ids),
+    "greedy": lambda c: checks.greedy(c.answers.values()),
+    "counted": lambda c: checks.counted(c.answers.values(), c.text),
+    "encoded_once": lambda c: checks.encoded_once(c.answers, c.subject),
+    "sampled": lambda c: extents.sampled(c.subject, c.plain, c.rounding, c.text, c.doing),
+    "equal_batch": SampleChecks.batch,
+    "shapes": lambda c: pictures.shapes(c.subject, c.folder / "shapes", c.pieces, c.doing),
+    "long": SampleChecks.long,
+    "rows": SampleChecks.rows,
+    "probe": lambda c: projection.probe(c.adapter, c.subject.prepared),
+    "sight": SampleChecks.sight,
+    "left_as_found": SampleChecks.left_as_found,
 }

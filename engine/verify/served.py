@@ -8,13 +8,12 @@ from __future__ import annotations
 
 import base64
 import math
-import random
 import secrets
 import tempfile
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import suppress
 from dataclasses import replace
-from functools import cached_property
+from functools import cached_property, partial
 from pathlib import Path
 from typing import Any
 
@@ -24,30 +23,27 @@ import torch
 from PIL import Image as Pillow
 from PIL import ImageDraw
 
+from engine import media
 from engine.analysis.statistics import median_interval
 from engine.errors import BadInput, Cancelled, ServerFailed, StageScopeError
 from engine.models import registry
 from engine.models.adapter import Adapter
 from engine.models.checkpoint import ModelEntry
-from engine.pipeline.watcher import Watcher
 from engine.quoting import count, quoted
 from engine.served import capabilities, column, protocol
 from engine.served.relay import Relay
-from engine.types import (
-    DecodeConfig,
-    Media,
-    MediaKind,
-    MediaOptions,
-    RunOptions,
-    RunRequest,
-    RunResult,
-    Sample,
-    Served,
-)
+from engine.types import DecodeConfig, Media, RunOptions, RunRequest, RunResult, Sample
 from engine.verify import checks, hypotheses
-from engine.verify.answer_paths import Subject, rounding
+from engine.verify.answer_paths import Subject, rounding, watching
 from engine.verify.hypotheses import Case, Images, Tried
-from engine.verify.verdict import CheckFinding, Verdict, VerifyRequest, VerifyWatcher, judged
+from engine.verify.verdict import (
+    SERVED,
+    CheckFinding,
+    Verdict,
+    VerifyRequest,
+    VerifyWatcher,
+    judged,
+)
 
 NO_WEIGHTS = (
     "models.toml does not name the same checkpoint on this machine (weights): nothing to compare "
@@ -67,18 +63,6 @@ FEW = 3  # answers that differ: fewer may agree with a change by chance
 MARKED = (16, 8, 4, 2)  # parts of the shorter side: sizes of a mark
 
 
-class _Shown(Watcher):
-    """Follows the verification; shows other pictures, made from the sample's."""
-
-    def __init__(self, watcher: VerifyWatcher, change: Callable[[Images], Images]) -> None:
-        self.cancelled = watcher.cancelled  # type: ignore[method-assign]
-        self.change = change
-
-    def load(self, sample: Sample, kind: MediaKind, how: MediaOptions) -> Media:
-        loaded = super().load(sample, kind, how)
-        return replace(loaded, images=self.change(loaded.images))
-
-
 class ServerChecks:
     """All checks of one server; each request is the sample's own unless a check says otherwise."""
 
@@ -90,14 +74,20 @@ class ServerChecks:
         self.samples = [replace(sample, choices=()) for sample in request.samples]
         self.known = capabilities.probe(self.server)
         self.info, self.backend = registry.card(entry), "server"
+        self.environment = {  # by its own word
+            "device": self.server.host,
+            "server": self.server.url,
+            "model": self.server.model,
+            "software": self.known.software,
+        }
 
     def verdicts(self) -> Iterator[Verdict]:
         """One of each check, up to the first that the server does not answer."""
         with self.folder:
             away = False
-            for check, run in STEPS.items():
+            for check in SERVED:
                 try:
-                    finding = run(self)
+                    finding = getattr(self, check)()
                 except ServerFailed as error:
                     finding, away = CheckFinding("failed", str(error)), True
                 except BadInput as error:
@@ -105,16 +95,6 @@ class ServerChecks:
                 yield Verdict.of(check, self.entry.name, "", finding)
                 if finding.outcome == "skipped" or away:
                     return
-
-    @property
-    def environment(self) -> dict[str, str]:
-        """Which server it was, by its own word."""
-        return {
-            "device": self.server.host,
-            "server": self.server.url,
-            "model": self.server.model,
-            "software": self.known.software,
-        }
 
     def doing(self, what: str) -> None:
         if self.watcher.cancelled():
@@ -130,7 +110,10 @@ class ServerChecks:
     ) -> RunResult:
         """The server's greedy answer; `change` gets the sample's pictures [H, W, 3]."""
         asked = self.run_request(sample, question)
-        result = column.answer(entry or self.entry, asked, _Shown(self.watcher, change), self.known)
+        loaded = media.load(sample, self.entry.kind, self.request)
+        shown = replace(loaded, images=change(loaded.images))
+        watcher = watching(self.watcher.cancelled, shown)
+        result = column.answer(entry or self.entry, asked, watcher, self.known)
         if result.generation.stop == "cancelled":
             raise Cancelled("The verification was cancelled.")
         size, asked_for = len(result.generation.text), self.request.max_new_tokens
@@ -218,7 +201,7 @@ class ServerChecks:
             return gap if math.isfinite(gap) else None
         return None
 
-    # the checks
+    # The checks, by their names in SERVED, which has the question of each.
 
     def reached(self) -> CheckFinding:
         """A question that nobody asked before has more tokens, as many as the tokenizer says."""
@@ -254,7 +237,6 @@ class ServerChecks:
         return judged(faults, good, "faults", evidence)
 
     def same(self) -> CheckFinding:
-        """Whether its answers are those of the checkpoint's own generate() on this machine."""
         if not self.cases:
             return CheckFinding("unresolved", NO_WEIGHTS)
         differ = [case for case in self.cases if not case.equal]
@@ -289,7 +271,6 @@ class ServerChecks:
         return CheckFinding("failed", sentence, *shown)
 
     def why(self) -> CheckFinding:
-        """Which changes to the local run give the server's answers."""
         if not self.cases:
             return CheckFinding("unresolved", NO_WEIGHTS)
         if all(case.equal or case.tied for case in self.cases):
@@ -323,23 +304,21 @@ class ServerChecks:
         return CheckFinding("failed", sentence, evidence=evidence)
 
     def saw(self) -> CheckFinding:
-        """Whether its answers depend on the pictures as the local ones do."""
-        sample, plain = self.samples[0], self.answers[0]
         faults, left, evidence = [], [], dict[str, Any]()
         self.doing("showing a grey picture")
-        blank = self.ask(sample, _grey)
+        blank = self.ask(self.samples[0], _grey)
         evidence["grey"] = blank.generation.text
         there = {result.generation.text for result in (*self.answers, blank)}
-        here = {self._here(sample, _grey), *map(self._here, self.samples)} if self.cases else ()
+        here = {self._here(_grey), *(case.ours_text for case in self.cases)} if self.cases else ()
         if len(here) == 1:
             left.append("Other pictures do not change the local answer either.")
         elif len(there) == 1:
             faults.append("Another picture gets the same answer: it does not see the pictures.")
         if self.cases:
             faults += self._lengths(evidence)
-            faults += self._marked(sample, plain, evidence) if self.cases[0].equal else ()
+            faults += self._marked(evidence) if self.cases[0].equal else ()
         good = "Other pictures change its answer" + (", as they do here" if self.cases else "")
-        if plain.generation.prompt_tokens is not None and self.cases:
+        if self.answers[0].generation.prompt_tokens is not None and self.cases:
             good += "; its prompts are as long as the processor's"
         if self.known.kind == "vllm" and self.cases:
             told = ("ids",) * ("rendered" in evidence) + ("pixels",) * ("pixels_apart" in evidence)
@@ -382,7 +361,7 @@ class ServerChecks:
         processor, where it tells them (vLLM)."""
         if self.known.kind != "vllm":
             return None, None
-        loaded = Watcher().load(self.samples[0], self.entry.kind, self.request)
+        loaded = media.load(self.samples[0], self.entry.kind, self.request)
         body = column.body(self.server, self.known, self.run_request(self.samples[0]), loaded)
         path = f"/v1{protocol.COMPLETIONS}/render"
         _, _, value = protocol.get(
@@ -397,30 +376,26 @@ class ServerChecks:
             )
         return ids if whole else None, pixels
 
-    def _marked(self, sample: Sample, plain: RunResult, evidence: dict[str, Any]) -> Iterator[str]:
+    def _marked(self, evidence: dict[str, Any]) -> Iterator[str]:
         """The smallest mark that changes the local answer must change the server's."""
-        here = self._here(sample)
         for part in MARKED:
             self.doing(f"marking a {part}th of the picture")
-            change = _mark(part)
-            changed = self._here(sample, change)
-            if changed == here:
+            change = partial(_mark, part)
+            changed = self._here(change)
+            if changed == self.cases[0].ours_text:
                 continue
-            theirs = self.ask(sample, change).generation.text
+            theirs = self.ask(self.samples[0], change).generation.text
             evidence["mark"] = {"part": part, "here": changed, "there": theirs}
-            if theirs == plain.generation.text:
+            if theirs == self.cases[0].theirs:
                 yield f"A mark of a {part}th of the picture changes the answer here, not there."
             return
 
-    def _here(self, sample: Sample, change: Callable[[Images], Images] | None = None) -> str:
-        """The local answer about changed pictures."""
-        case = self.cases[self.samples.index(sample)]
-        subject = case.subject
-        if change is None:
-            return subject.adapter.text(case.ours)
+    def _here(self, change: Callable[[Images], Images]) -> str:
+        """The local answer about the first sample's pictures, changed."""
+        subject = self.cases[0].subject
         shown = replace(subject.media, images=change(subject.media.images))
-        altered = self.subject(sample, subject.adapter, shown)
-        return subject.adapter.text(altered.plain(altered.greedy).ids)
+        altered = self.subject(subject.sample, subject.adapter, shown)
+        return altered.adapter.text(altered.plain(altered.greedy).ids)
 
     def arrivals(self) -> CheckFinding:
         """The arrivals against the moments at which a relay on this machine sent them on."""
@@ -449,8 +424,7 @@ class ServerChecks:
         assert served is not None and clocks is not None
         began = 1000 * clocks[0].second_s
         lags = [_lag(began + ms, relay.sent_ms) for ms in served.arrivals_ms]
-        worst = max(lags, default=math.inf)
-        late = served.arrivals_ms[0] - served.sent_ms if served.arrivals_ms else 0.0
+        worst, late = max(lags), _ttft(result)
         faults = []
         if worst > LATE_MS:
             faults.append(
@@ -481,7 +455,6 @@ class ServerChecks:
         return found
 
     def repeats(self) -> CheckFinding:
-        """Whether the same request gets the same answer, computed again."""
         texts = [result.generation.text for result in self.repeated]
         spent = [_answering_ms(result) for result in self.repeated]
         first, *again = (bool(one.served and one.served.buffered) for one in self.repeated)
@@ -520,12 +493,8 @@ class ServerChecks:
     def _pair(self, fresh: bool) -> tuple[float, float]:
         """The TTFT of a new picture, and of the same one again, or of another new one."""
         change = _fresh()
-        results = (
-            self.ask(self.samples[0], change),
-            self.ask(self.samples[0], _fresh() if fresh else change),
-        )
-        first, again = (_ttft(result.served) for result in results)
-        return first, again
+        first = _ttft(self.ask(self.samples[0], change))
+        return first, _ttft(self.ask(self.samples[0], _fresh() if fresh else change))
 
     def _vision(self, pairs: Sequence[tuple[float, float]], evidence: dict[str, Any]) -> str:
         """The vision time as the pairs tell it, if a known picture is not encoded again."""
@@ -548,21 +517,10 @@ class ServerChecks:
         )
 
 
-STEPS: Mapping[str, Callable[[ServerChecks], CheckFinding]] = {
-    "reached": ServerChecks.reached,
-    "same": ServerChecks.same,
-    "why": ServerChecks.why,
-    "saw": ServerChecks.saw,
-    "arrivals": ServerChecks.arrivals,
-    "repeats": ServerChecks.repeats,
-    "steady": ServerChecks.steady,
-}
-
-
 def _compared(case: Case) -> dict[str, Any]:
     """Both answers as the checkpoint's tokenizer splits them, and the first token that differs."""
     adapter = case.subject.adapter
-    tokenizer, ours = adapter.tokenizer, adapter.text(case.ours)
+    tokenizer, ours = adapter.tokenizer, case.ours_text
     spaced = tokenizer(f" {ours}", add_special_tokens=False)["input_ids"]
     space = " " * (spaced == list(case.ours[: len(spaced)]))
     sides: dict[str, Any] = {}
@@ -605,28 +563,22 @@ def _grey(images: Images) -> Images:
     return tuple(np.full_like(one, GREY) for one in images)
 
 
-def _mark(part: int) -> Callable[[Images], Images]:
+def _mark(part: int, images: Images) -> Images:
     """Draws a square, dark with a bright frame, of a part of the shorter side into the middle."""
-
-    def marked(images: Images) -> Images:
-        found = []
-        for one in images:
-            picture = Pillow.fromarray(one).copy()
-            wide, high = picture.size
-            half = max(1, min(wide, high) // part // 2)
-            place = (wide // 2 - half, high // 2 - half, wide // 2 + half, high // 2 + half)
-            ImageDraw.Draw(picture).rectangle(place, fill=0, outline=(255, 255, 255))
-            found.append(np.asarray(picture))
-        return tuple(found)
-
-    return marked
+    found = []
+    for one in images:
+        picture = Pillow.fromarray(one).copy()
+        wide, high = picture.size
+        half = max(1, min(wide, high) // part // 2)
+        place = (wide // 2 - half, high // 2 - half, wide // 2 + half, high // 2 + half)
+        ImageDraw.Draw(picture).rectangle(place, fill=0, outline=(255, 255, 255))
+        found.append(np.asarray(picture))
+    return tuple(found)
 
 
 def _fresh() -> Callable[[Images], Images]:
     """Changes one value of one pixel by one: no server has seen these pictures before."""
-    chance = random.Random(secrets.token_bytes(8))
-
-    place = [chance.random() for _ in range(3)]
+    place = [secrets.SystemRandom().random() for _ in range(3)]
 
     def changed(images: Images) -> Images:
         first = images[0].copy()
@@ -647,11 +599,11 @@ def _answering_ms(result: RunResult) -> float:
     """From the first text to the end; of a server that sends all at once, from the sending."""
     served = result.served
     assert served is not None
-    first = served.arrivals_ms[0] if served.arrivals_ms else served.end_ms
-    return served.end_ms - (served.sent_ms if served.buffered else first)
+    return served.end_ms - served.sent_ms - (0.0 if served.buffered else _ttft(result))
 
 
-def _ttft(served: Served | None) -> float:
+def _ttft(result: RunResult) -> float:
     """From the sending to the first text, in ms."""
+    served = result.served
     assert served is not None
     return (served.arrivals_ms[0] if served.arrivals_ms else served.end_ms) - served.sent_ms

@@ -42,8 +42,7 @@ class Check(NamedTuple):
 # Tables use this order.
 CHECKS: dict[str, Check] = {
     "answer": Check("Answers", "Does the model load, accept the sample and answer?"),
-    "pixels": Check("Pixels",
-        "Are the pixels those of the checkpoint's image processor?"),
+    "pixels": Check("Pixels", "Are the pixels those of the checkpoint's image processor?"),
     "equal_hooked": Check("Hooked = plain",
         "Does generate() under the probe give the same tokens?"),
     "equal_decoupled": Check("Decoupled = plain",
@@ -180,21 +179,17 @@ class Verdict(Struct, frozen=True):
 class ModelVerdicts:
     """One model (`info` is None if it did not load) and all its verdicts.
 
-    `known`: it is in models.toml.  `backend` decoded the decoupled way; other backends and
-    inputs are not covered.
+    `backend` decoded the decoupled way; other backends and inputs are not covered.
     """
 
     name: str
     info: ModelInfo | None
     environment: Mapping[str, str]
     verdicts: tuple[Verdict, ...]
-    known: bool = True
     backend: str = "eager"
 
 
 class VerifyWatcher(Watcher):
-    """Follows the checks of a verification."""
-
     def doing(self, model: str, sample: str, what: str) -> None:
         """`what` begins, for this model and sample."""
 

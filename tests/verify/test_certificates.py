@@ -311,7 +311,7 @@ def of_server(hours: float, **outcomes: Outcome) -> dict[str, Any]:
         for check in SERVED
     ]  # fmt: skip
     info = ModelInfo("m", "served", "m at gpu:8000", None, "", False)
-    found = ModelVerdicts("m", info, SERVER | {"model": "m"}, tuple(verdicts), True, "server")
+    found = ModelVerdicts("m", info, SERVER | {"model": "m"}, tuple(verdicts), "server")
     made = certificates.make(REQUEST, [found], "/data")
     made["made"] = (datetime.now(UTC) - timedelta(hours=hours)).isoformat(timespec="seconds")
     return sealed(made)

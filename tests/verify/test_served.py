@@ -40,7 +40,6 @@ pytestmark = pytest.mark.loads
 SAMPLES = 3
 TOKENS = 48  # the first 40 of the demo's answers are enough to differ
 ONE: dict[str, Any] = {"first": 2, "number": 1, "tokens": 16}  # its answers differ sooner
-STEPS = served.STEPS
 Prove = Callable[..., dict[str, Verdict]]
 
 
@@ -65,10 +64,10 @@ def prove(demo_scenes: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) ->
         pairs: int = 2,
         clip: bool = False,
         tokens: int = TOKENS,
-        only: Sequence[str] = tuple(STEPS),
+        only: Sequence[str] = tuple(SERVED),
     ) -> dict[str, Verdict]:
         monkeypatch.setattr(served, "PAIRS", pairs)
-        monkeypatch.setattr(served, "STEPS", {check: STEPS[check] for check in only})
+        monkeypatch.setattr(served, "SERVED", only)
         there = Server(server.url, "served-model", timeout_s=20.0, clip=clip, weights=weights)
         base = own("video-llava-demo" if "video" in weights else "llava-demo")
         kind = shows or base.kind
