@@ -11,13 +11,11 @@ from engine.analysis.acceptance import Pair
 from engine.published.audit.findings import (
     Hits,
     Values,
-    by_row,
     hit,
     name_of,
     of_file,
     of_model,
     of_record,
-    row_of,
     share,
 )
 from engine.published.read import answer_pairs, corrected
@@ -245,10 +243,10 @@ def lossless(file: ResultFile) -> Hits:
 @of_file
 def flags(file: ResultFile) -> Hits:
     """A flag says that a speculative answer equals the target's own, or not; its ids disagree."""
-    stated = by_row(file, "output_matches")
+    stated = file.by_row("output_matches")
     wrong = []
     for mine, own in answer_pairs.matched(file, "sd", file.target, corrected=False):
-        flag, same = stated.get(row_of(mine.path)), _same(mine, own)
+        flag, same = stated.get(mine.row), _same(mine, own)
         if flag is not None and same is not None and bool(flag.value) != same:
             wrong.append(flag)
     if wrong:
@@ -354,9 +352,9 @@ def bos_matched(file: ResultFile) -> Hits:
 
     Rows are matched by place, not by sample name: a sample may appear twice.
     """
-    stated, compared = by_row(file, MATCHED), by_row(file, COMPARED)
+    stated, compared = file.by_row(MATCHED), file.by_row(COMPARED)
     drafts, targets = (
-        {row_of(r.path): r.ids for r in file.of(model, True) if r.ids is not None}
+        {r.row: r.ids for r in file.of(model, True) if r.ids is not None}
         for model in (file.draft, file.target)
     )
     rows = stated.keys() & compared.keys() & drafts.keys() & targets.keys()
@@ -427,7 +425,7 @@ def shifted(file: ResultFile, model: str) -> Hits:
 @of_file
 def acceptance_rows(file: ResultFile) -> Hits:
     for names in RATES:
-        rates, matches, compared = (by_row(file, name) for name in names)
+        rates, matches, compared = (file.by_row(name) for name in names)
         rows = [row for row in rates if row in matches and row in compared]
         if rows:
             break
@@ -460,5 +458,5 @@ def _possible(file: ResultFile) -> dict[str, set[int]]:
                 if mine.ids and other.ids and not cut & {mine.path, other.path}:
                     pair = Pair(mine.sample, mine.ids, other.ids)
                     for number in (pair.matched, pair.prefix):
-                        counts.setdefault(row_of(mine.path), set()).update({number, number + 1})
+                        counts.setdefault(mine.row, set()).update({number, number + 1})
     return counts

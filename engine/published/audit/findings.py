@@ -12,7 +12,7 @@ from string import Formatter
 from typing import Any, Literal, NamedTuple
 
 from engine.published.read import answer_pairs
-from engine.published.read.record_types import AnswerRecord, ResultFile, SampleFigure
+from engine.published.read.record_types import AnswerRecord, ResultFile
 from engine.quoting import count, precise_ms
 
 Severity = Literal["error", "warning", "note"]
@@ -189,13 +189,3 @@ def share(part: int, whole: int, noun: str) -> str:
     if part == whole:
         return f"all {count(whole, noun)}" if whole > 1 else f"the only {noun}"
     return f"{part:,} of {count(whole, noun)}"
-
-
-def row_of(path: str) -> str:
-    """ "results[3" for "results[3].eventgpt": the same for all values of one row."""
-    return path.partition("]")[0]
-
-
-def by_row(file: ResultFile, name: str) -> dict[str, SampleFigure]:
-    """The figures of this name by the row that has them."""
-    return {row_of(figure.path): figure for figure in file.figures if figure.name == name}

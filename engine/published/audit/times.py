@@ -21,13 +21,11 @@ from engine.published.audit.answers import acceptance_rows
 from engine.published.audit.findings import (
     SEARCHES,
     Hits,
-    by_row,
     hit,
     name_of,
     of_file,
     of_model,
     of_times,
-    row_of,
 )
 from engine.published.read import (
     answer_pairs,
@@ -385,9 +383,9 @@ def impossible(file: ResultFile) -> Hits:
         last = name.rsplit(".", 1)[-1]
         if not _SPEEDUP.search(last.lower()) or _IDEAL.search(last.lower()):
             continue
-        stated, rows = by_row(file, name), []
+        stated, rows = file.by_row(name), []
         for mine, other in answer_pairs.matched(file, file.draft, file.target, corrected=False):
-            figure, alone = stated.get(row_of(other.path)), _longest(other)
+            figure, alone = stated.get(other.row), _longest(other)
             prefill, draft = other.ms("prefill"), _longest(mine)
             if figure and figure.value > 0 and alone and prefill is not None and draft:
                 rows.append((figure, (alone / figure.value, prefill, draft, alone, figure.value)))
@@ -422,11 +420,11 @@ def _stated_or_mean(
 def both_models(file: ResultFile) -> Hits:
     """Group D: the speed-up is against both models one after the other, not the target alone."""
     first, alone = (
-        {row_of(r.path): r.times["total_time"] for r in file.of(model) if "total_time" in r.times}
+        {r.row: r.times["total_time"] for r in file.of(model) if "total_time" in r.times}
         for model in (file.draft, file.target)
     )
-    figures = by_row(file, "parallel.parallel_speedup")
-    walls = by_row(file, "parallel.wall_clock_total")
+    figures = file.by_row("parallel.parallel_speedup")
+    walls = file.by_row("parallel.wall_clock_total")
     rows = first.keys() & alone.keys() & figures.keys() & walls.keys()
     if not rows:
         return
@@ -468,7 +466,7 @@ def without_draft(file: ResultFile) -> Hits:
 
 def _means(file: ResultFile, *names: str) -> dict[str, float]:
     """Means of figures over the rows that have all of them; {} if no row has."""
-    every = {name: by_row(file, name) for name in names}
+    every = {name: file.by_row(name) for name in names}
     rows = set.intersection(*map(set, every.values()))
     return {name: statistics.fmean(some[row].value for row in rows)
             for name, some in every.items() if rows}  # fmt: skip

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 
 from engine.analysis.acceptance import Acceptance, Range, amount
-from engine.published.audit import SEVERITIES, Audited, audited
+from engine.published.audit import SEVERITIES, audit
 from engine.published.claims.headlines import Headline, headlines
 from engine.published.claims.waterfall import named, waterfall
 from engine.published.read import answer_pairs, file_summary
@@ -65,10 +65,9 @@ def page(files: Sequence[ResultFile]) -> str:
 
 def blocks(files: Sequence[ResultFile]) -> list[Block]:
     """The report's parts in their order."""
-    every = [audited(file) for file in files]
     usable = [file for file in files if file.status == "ok"]
     claims = headlines(files)
-    errors = sum(one.severity == "error" for item in every for one in item.findings)
+    errors = sum(one.severity == "error" for file in files for one in audit(file))
     return [
         Heading(1, TITLE),
         Bullets(tuple(claim.judged for claim in claims)),
@@ -82,13 +81,13 @@ def blocks(files: Sequence[ResultFile]) -> list[Block]:
         Paragraph(PER_TOKEN),
         *(block for one in claims for block in (Heading(3, one.claim), *claim_blocks(one))),
         Heading(2, "What the files show"),
-        files_table(every),
+        files_table(files),
         *difference_blocks(usable),
         *_acceptances(usable),
         Heading(2, "What cannot be known"),
-        Bullets(_unknowns(every) or ("Nothing: no file has results.",)),
+        Bullets(_unknowns(usable) or ("Nothing: no file has results.",)),
         Heading(2, "File by file"),
-        *(block for item in every for block in file_blocks(item)),
+        *(block for file in files for block in file_blocks(file)),
     ]
 
 
@@ -104,13 +103,13 @@ def summary(files: Sequence[ResultFile]) -> str:
     return f"{', '.join(parts)}; {count(answers, 'answer')} in all."
 
 
-def files_table(every: Sequence[Audited], corrected: bool = True) -> ReportTable:
+def files_table(files: Sequence[ResultFile], corrected: bool = True) -> ReportTable:
     """One row per file."""
     rows = []
-    for file, findings in every:
+    for file in files:
         names = list(dict.fromkeys(named(file, model, corrected) for model in file.models))
         more = f" and {len(names) - 2} more" if len(names) > 2 else ""
-        severities = [one.severity for one in findings]
+        severities = [one.severity for one in audit(file)]
         numbers = (
             amount(file.samples, file.clips),
             f"{len(file.failures):,}",
@@ -237,12 +236,11 @@ def range_times(found: Range | None) -> str:
     return times(found.value, found.interval) if found else NONE
 
 
-def file_blocks(item: Audited) -> list[Block]:
+def file_blocks(file: ResultFile) -> list[Block]:
     """A file's models, stages and findings, for the report and the terminal."""
-    file, findings = item
     message = [Paragraph(file.message)] if file.message else []
     lines = []
-    for one in findings:
+    for one in audit(file):
         end = f" Correction: {one.correction}" if one.correction else ""
         lines.append(f"{one.severity}: {one.message}{end}")
     figures = figure_blocks(file) if file.status != "unknown" else []
@@ -284,16 +282,15 @@ def _ms(key: str, value: float | None) -> str:
 # What a set of files leaves open
 
 
-def _unknowns(every: Sequence[Audited]) -> tuple[str, ...]:
-    """The open points of the files with results, each with the files that it concerns."""
-    usable = [(item.file, {one.rule for one in item.findings}) for item in every
-              if item.file.status == "ok"]  # fmt: skip
+def _unknowns(files: Sequence[ResultFile]) -> tuple[str, ...]:
+    """The open points of files with results, each with the files that it concerns."""
+    found = [(file, {one.rule for one in audit(file)}) for file in files]
     points = []
     for sentence, concerns in _POINTS:
-        if names := [file.name for file, rules in usable if concerns(file, rules)]:
+        if names := [file.name for file, rules in found if concerns(file, rules)]:
             which = ", ".join(names)
-            if len(names) > NAMED or len(names) == len(usable) > 1:
-                which = f"{len(names):,} of {len(usable):,} files"
+            if len(names) > NAMED or len(names) == len(files) > 1:
+                which = f"{len(names):,} of {len(files):,} files"
             points.append(f"{sentence} ({which}).")
     return tuple(points)
 

@@ -46,6 +46,10 @@ class AnswerRecord:
     clip: str = ""
 
     @property
+    def row(self) -> str:
+        return row_of(self.path)
+
+    @property
     def source(self) -> str:
         """The clip; answers to several questions about one clip are not independent."""
         return self.clip or self.sample
@@ -137,6 +141,10 @@ class SampleFigure(NamedTuple):
     path: str
     value: float
 
+    @property
+    def row(self) -> str:
+        return row_of(self.path)
+
 
 @dataclass(frozen=True, eq=False)
 class ResultFile:
@@ -180,6 +188,10 @@ class ResultFile:
         stages = self.stages_of(model)
         return [record for record in self.of(model) if record.is_whole(stages)]
 
+    def by_row(self, name: str) -> dict[str, SampleFigure]:
+        """The figures of this name by the row that has them."""
+        return {figure.row: figure for figure in self.figures if figure.name == name}
+
     @property
     def samples(self) -> int:
         """Samples with an answer of any model, each as often as one model answered it."""
@@ -190,6 +202,11 @@ class ResultFile:
     def clips(self) -> int:
         """The number of clips with an answer."""
         return len({record.source for record in self.records})
+
+
+def row_of(path: str) -> str:
+    """ "results[3" for "results[3].eventgpt": the same for all values of one row."""
+    return path.partition("]")[0]
 
 
 def milliseconds(key: str, value: float) -> float:
