@@ -104,7 +104,7 @@ def of_model(search: ModelSearch, timed: bool = False) -> ModelSearch:
 
     def every(file: ResultFile) -> Hits:
         for model in file.models:
-            if not (timed and answer_pairs.doubts_times(file, model)):
+            if not (timed and any(model in doubt.ms for doubt in answer_pairs.doubts(file))):
                 yield from (one._replace(model=model) for one in search(file, model))
 
     SEARCHES[search.__name__] = every

@@ -27,12 +27,8 @@ from engine.published.audit.findings import (
     of_model,
     of_times,
 )
-from engine.published.read import (
-    answer_pairs,
-    cells,
-    corrected,
-)
-from engine.published.read.cells import statistic_of
+from engine.published.read import answer_pairs, corrected
+from engine.published.read.cells import close, statistic_of
 from engine.published.read.record_types import NAMES, AnswerRecord, ResultFile, milliseconds
 from engine.published.read.who_answered import KEY_FAMILY
 from engine.quoting import precise_ms
@@ -146,7 +142,7 @@ def summaries(file: ResultFile) -> Hits:
         (claim, claim.rows)
         for claim in file.claims
         if claim.rows is not None
-        and not cells.close(claim.stated, claim.rows)
+        and not close(claim.stated, claim.rows)
         and claim.path not in explained
         and (claim.model, statistic_of(_last(claim.path))[0]) not in short
     ]
@@ -185,21 +181,24 @@ def units(file: ResultFile, model: str) -> Hits:
 
 @of_file
 def implausible(file: ResultFile) -> Hits:
-    for doubt in answer_pairs.doubts(file):
-        model = doubt.model if doubt.model in file.models else ""
-        family = NAMES.get(KEY_FAMILY.get(doubt.model.rpartition(".")[2], ""), "")
-        who = name_of(file, model) if model else f"{doubt.model} ({family})"
-        means = [claim for claim in file.claims if claim.path == f"{doubt.model}.decode_ms"]
-        figures = {"ms": doubt.ms, "possible_from_ms": doubt.low, "possible_to_ms": doubt.high}
-        yield hit(file.of(model) or means, 0, model, who=who, what=doubt.what, **figures)
+    for what, times in answer_pairs.doubts(file):
+        for place, ms in times.items() if len(times) == 1 else ():
+            model = place if place in file.models else ""
+            family = NAMES.get(KEY_FAMILY.get(place.rpartition(".")[2], ""), "")
+            who = name_of(file, model) if model else f"{place} ({family})"
+            means = [claim for claim in file.claims if claim.path == f"{place}.decode_ms"]
+            low, high = answer_pairs.POSSIBLE_MS[what]
+            figures = {"ms": ms, "possible_from_ms": low, "possible_to_ms": high}
+            yield hit(file.of(model) or means, 0, model, who=who, what=what, **figures)
 
 
 @of_file
 def far_apart(file: ResultFile) -> Hits:
-    if apart := answer_pairs.apart(file):
-        records = [*file.of(file.draft), *file.of(file.target)]
-        what = apart.what.capitalize()
-        yield hit(records, what=what, draft_ms=apart.draft_ms, target_ms=apart.target_ms)
+    for what, times in answer_pairs.doubts(file):
+        if len(times) == 2:
+            records = [record for model in times for record in file.of(model)]
+            draft, target = times.values()
+            yield hit(records, what=what.capitalize(), draft_ms=draft, target_ms=target)
 
 
 @of_times

@@ -242,11 +242,13 @@ def _doubt(file: ResultFile, ratio: float) -> tuple[str, ...]:
     are plausible and equal the sum of their stages, all times are in one unit.
     """
     both = (file.draft, file.target)
-    for doubt in answer_pairs.doubts(file):
-        if doubt.model in both or doubt.model not in file.models:
-            return (f"units in doubt: {doubt.what} of {doubt.model} takes {precise_ms(doubt.ms)}",)
+    doubts = answer_pairs.doubts(file)
+    for what, times in doubts:
+        (model, ms), *others = times.items()
+        if not others and (model in both or model not in file.models):
+            return (f"units in doubt: {what} of {model} takes {precise_ms(ms)}",)
     mixed = {hit.model for hit in SEARCHES["units"](file)}
-    if answer_pairs.apart(file) or mixed & {*both}:
+    if any(len(one.ms) == 2 for one in doubts) or mixed & {*both}:
         return ("units in doubt: see the findings",)
     adds_up = file.draft and all(_adds_up(record) for model in both for record in file.of(model))
     if adds_up or 1 / IMPLAUSIBLE < ratio < IMPLAUSIBLE:

@@ -152,16 +152,19 @@ def _table(
 
 def difference_blocks(files: Sequence[ResultFile], corrected: bool = True) -> list[Block]:
     """The parts of the difference of each file's two models."""
-    falls = [(file, fall) for file in files if (fall := waterfall(file, corrected))]
     rows, notes = [], dict[str, list[str]]()
-    for file, fall in falls:
-        parts = ", ".join(f"{part.name} {part.ms:+,.1f}" for part in fall.parts)
+    for file in files:
+        fall = waterfall(file, corrected)
+        if fall is None:
+            continue
+        parts = ", ".join(f"{name} {ms:+,.1f}" for name, ms in fall.parts.items())
         ends = (f"{fall.slow} {fall.slow_ms:,.1f}", f"{fall.fast} {fall.fast_ms:,.1f}")
-        rows.append((fall.file, *ends, fall.nonsense or parts))
+        rows.append((file.name, *ends, fall.nonsense or parts))
         if fall.per_token_ratio is not None:
-            notes.setdefault(f"Time per token {fall.definition}", []).append(fall.file)
+            definition = f"Time per token {answer_pairs.definition(file)}"
+            notes.setdefault(definition, []).append(file.name)
         if not file.group.total_is_whole_run:
-            notes.setdefault("Totals without loading", []).append(fall.file)
+            notes.setdefault("Totals without loading", []).append(file.name)
     table = _table(("file", "from", "to", "parts"), rows, 4)
     lines = (Paragraph(f"{note}: {', '.join(names)}.") for note, names in notes.items())
     return [Heading(3, "Parts of a difference"), Paragraph(PARTS), *table, *lines] if rows else []

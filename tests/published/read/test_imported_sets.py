@@ -8,6 +8,7 @@ from typing import Any
 import pandas as pd
 import pytest
 
+from engine.published.claims.waterfall import named
 from engine.published.read import (
     RecordsError,
     ResultFile,
@@ -17,7 +18,6 @@ from engine.published.read import (
     read_files,
 )
 from engine.published.read.file_summary import frame
-from engine.published.read.who_answered import shown
 from tests.published.read import synthetic as made
 
 
@@ -152,8 +152,7 @@ def test_rows_have_the_columns_of_own_runs_recorded_or_corrected() -> None:
     assert other["decode (ms)"] == 1070 and other["where"] == "results[0].videollava"
     assert "cold" in mended["corrected for"][0] and "cold" not in mended["corrected for"][2]
     file = made.read(made.legacy())
-    other = file.identities["videollava"]
-    assert (other.claimed, shown(other)) == ("Video-LLaVA", "LLaVA-1.5")
+    assert named(file, "videollava", corrected=True) == "LLaVA-1.5"
     for corrected, tokens in ((True, 20), (False, 617)):
         told = frame(file, corrected).set_index("model")["new tokens"]
         assert told["videollava"].iloc[0] == tokens
