@@ -22,6 +22,7 @@ from engine.published.read import answer_pairs, corrected
 from engine.published.read.cells import is_number, quoted
 from engine.published.read.corrected import SLICE
 from engine.published.read.file_reading import COUNTS
+from engine.published.read.file_summary import average
 from engine.published.read.record_types import BOS, NAMES, AnswerRecord, ResultFile
 from engine.published.read.who_answered import EXPANSION, ONE_IMAGE
 from engine.quoting import count
@@ -313,13 +314,11 @@ def prompt_counted(file: ResultFile, model: str) -> Hits:
         if any(corrected.is_open(record.ids) for record in recorded):
             until = ', up to the last image placeholder (no "ASSISTANT:" marks the start of the '
             until += "answer),"
-        figures = {"tokens_recorded": _mean(recorded), "tokens_corrected": _mean(new)}
+        before, after = (
+            average(one.tokens for one in some)["mean"] or 0.0 for some in (recorded, new)
+        )
+        figures = {"tokens_recorded": before, "tokens_corrected": after}
         yield hit(recorded, len(file.of(model)), prompt_ids=most, until=until, **figures)
-
-
-def _mean(records: Sequence[AnswerRecord]) -> float:
-    counts = [record.tokens for record in records if record.tokens is not None]
-    return sum(counts) / len(counts) if counts else 0.0
 
 
 @of_record(of=_without_prompt, most="tokens")

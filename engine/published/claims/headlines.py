@@ -7,7 +7,7 @@ its samples) with its exact interval.  A ratio whose units are in doubt is no ev
 
 from __future__ import annotations
 
-import math
+import statistics
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Literal, NamedTuple
@@ -232,7 +232,7 @@ def _ratio_of_means(file: ResultFile, time: ClaimTime, corrected: bool) -> float
     )
     if not slow or not fast or sum(fast) <= 0:
         return None
-    return (math.fsum(slow) / len(slow)) / (math.fsum(fast) / len(fast))
+    return statistics.fmean(slow) / statistics.fmean(fast)
 
 
 def _doubt(file: ResultFile, ratio: float) -> tuple[str, ...]:

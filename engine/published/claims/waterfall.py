@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import math
+import statistics
 from dataclasses import dataclass
 
 from engine.palette import UNACCOUNTED
-from engine.published.read import answer_pairs, file_summary
+from engine.published.read import answer_pairs
 from engine.published.read.record_types import NAMES, ResultFile, milliseconds
 
 ROUNDING_MS = 0.05  # less is not shown
@@ -126,9 +127,9 @@ def _means(file: ResultFile, model: str, corrected: bool) -> tuple[float, Parts,
     parts: Parts = {}
     for key, part in file.group.stages.items():
         if values := [record.times[key] for record in records if key in record.times]:
-            ms = milliseconds(key, file_summary.mean(values))
+            ms = milliseconds(key, statistics.fmean(values))
             parts["decode" if part == "steps" else part] = ms
     total = parts.pop("total", 0.0)
     if not total or not parts or not any(tokens):
         return None
-    return total, parts, file_summary.mean(tokens)
+    return total, parts, statistics.fmean(tokens)

@@ -155,7 +155,8 @@ class FileReading:
                 lost.append(name)
         listed = (values[name] for name in IDS if name in values and names[name] not in counted)
         ids = _first(self.cells.ids(*one) for one in listed)
-        text = _first(self.cells.text(*values[name]) for name in TEXTS if name in values)
+        text = _first(self.cells.of_type(str, "text", *values[name]) for name in TEXTS
+                      if name in values)  # fmt: skip
         if not times and not sizes and not lost and ids is None and text is None:
             return
         words = {name: _first(row[key] for key in (names.get(name), name) if key in row
