@@ -107,7 +107,6 @@ def same_text(file: ResultFile, model: str) -> Hits:
 
 @of_record()
 def repeats(_file: ResultFile, record: AnswerRecord) -> Values | None:
-    """One token is most of the answer."""
     text = (record.text or "").strip()
     items: Sequence[object] = (record.ids or ())[corrected.prompt_ids(record.ids) :]
     if len(items) < REPEATED_FROM:
@@ -293,7 +292,6 @@ def sliced(file: ResultFile, model: str) -> Hits:
 
 
 def _added(file: ResultFile, model: str, short: Sequence[AnswerRecord]) -> str:
-    """What was added to the counts, and why nothing to some of them."""
     added = f"{SLICE} tokens, the number that these scripts cut off, were added to each such count"
     lost = {r.path for r in file.of(model, True) if "sliced" in r.marks and r.tokens is None}
     left = sum(record.path in lost for record in short)
@@ -323,7 +321,6 @@ def prompt_counted(file: ResultFile, model: str) -> Hits:
 
 @of_record(of=_without_prompt, most="tokens")
 def beyond_limit(file: ResultFile, record: AnswerRecord) -> Values | None:
-    """An answer has more new tokens than the limit (without a prompt, which has its own rule)."""
     limits = [file.config.get(key) for key in ("max_new_tokens", "max_tokens")]
     limit = record.sizes.get("max_new_tokens", next(filter(is_number, limits), 0.0))
     if not isinstance(limit, (int, float)) or not limit or (record.tokens or 0.0) <= limit:
@@ -411,7 +408,6 @@ def begins_inside(_file: ResultFile, record: AnswerRecord) -> Values | None:
 
 @of_model
 def shifted(file: ResultFile, model: str) -> Hits:
-    """An adapter's draft matches the target better from its second id."""
     if model in ("adapter", "adapted"):
         plain, later = (
             sum(pair.matched for pair in answer_pairs.pairs_of(file, model, file.target, way))

@@ -91,7 +91,6 @@ SEARCHES: dict[str, FileSearch] = {}
 
 
 def of_file(search: FileSearch) -> FileSearch:
-    """Makes a function that searches a file a check."""
     SEARCHES[search.__name__] = search
     return search
 

@@ -297,7 +297,6 @@ def _stated(file: ResultFile, record: AnswerRecord, key: str) -> float:
 
 
 def _last(key: str) -> str:
-    """The last part of a key, which describes the time."""
     return key.rsplit(".", 1)[-1].lower()
 
 

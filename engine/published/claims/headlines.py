@@ -87,7 +87,6 @@ class Evidence:
 
     @property
     def amount(self) -> str:
-        """The number of samples and clips, in words."""
         return amount(self.samples, self.clips) if self.samples else "means"
 
 
@@ -113,12 +112,10 @@ class Headline:
 
     @property
     def line(self) -> str:
-        """The outcome, the claim and the figures, in one line."""
         return f"{self.judged} {self.verdict}"
 
 
 def headlines(files: Iterable[ResultFile], corrected: bool = True) -> tuple[Headline, ...]:
-    """The three claims with their evidence and verdicts."""
     every = tuple(files)
     return tuple(_headline(claim, every, corrected) for claim in CLAIMS)
 
@@ -257,7 +254,6 @@ def _doubt(file: ResultFile, ratio: float) -> tuple[str, ...]:
 
 
 def _adds_up(record: AnswerRecord) -> bool:
-    """Whether the total equals the sum of the stages."""
     total, stages = record.part("total"), record.stage_sum
     if total is None or stages is None:
         return False

@@ -54,7 +54,6 @@ _KINDS = {
 
 
 def markdown(files: Sequence[ResultFile]) -> str:
-    """The report as GitHub's Markdown."""
     return drawers.markdown(blocks(files))
 
 
@@ -64,7 +63,6 @@ def page(files: Sequence[ResultFile]) -> str:
 
 
 def blocks(files: Sequence[ResultFile]) -> list[Block]:
-    """The report's parts in their order."""
     usable = [file for file in files if file.status == "ok"]
     claims = headlines(files)
     errors = sum(one.severity == "error" for file in files for one in audit(file))
@@ -92,7 +90,6 @@ def blocks(files: Sequence[ResultFile]) -> list[Block]:
 
 
 def summary(files: Sequence[ResultFile]) -> str:
-    """The files in one sentence."""
     status = [file.status for file in files]
     parts = [f"{count(len(status), 'file')}: {status.count('ok'):,} with results"]
     if failed := status.count("failed"):
@@ -104,7 +101,6 @@ def summary(files: Sequence[ResultFile]) -> str:
 
 
 def files_table(files: Sequence[ResultFile], corrected: bool = True) -> ReportTable:
-    """One row per file."""
     rows = []
     for file in files:
         names = list(dict.fromkeys(named(file, model, corrected) for model in file.models))
@@ -130,7 +126,6 @@ def files_table(files: Sequence[ResultFile], corrected: bool = True) -> ReportTa
 
 
 def claim_blocks(headline: Headline) -> list[Block]:
-    """The verdict on a claim, the files' evidence, and the files without evidence."""
     columns = ("file", "against", "n", "recorded", "corrected", "median over clips (95 %)", "notes")
     rows = []
     for one in headline.evidence:
@@ -151,7 +146,6 @@ def _table(
 
 
 def difference_blocks(files: Sequence[ResultFile], corrected: bool = True) -> list[Block]:
-    """The parts of the difference of each file's two models."""
     rows, notes = [], dict[str, list[str]]()
     for file in files:
         fall = waterfall(file, corrected)
@@ -171,17 +165,17 @@ def difference_blocks(files: Sequence[ResultFile], corrected: bool = True) -> li
 
 
 def _acceptances(files: Sequence[ResultFile]) -> list[Block]:
-    found = {(file.name, kind): one for file in files
-             for kind, one in answer_pairs.variants(file).items()}  # fmt: skip
-    names = {(name, kind): name if kind == "main" else f"{name} ({kind.replace('_', ' ')})"
-             for name, kind in found}  # fmt: skip
-    table = acceptance_table("file", {names[key]: one for key, one in found.items()})
+    found = {}
+    for file in files:
+        for kind, one in answer_pairs.variants(file).items():
+            way = "" if kind == "main" else f" ({kind.replace('_', ' ')})"
+            found[file.name + way] = one
+    table = acceptance_table("file", found)
     both: list[Block] = [Heading(3, "EventGPT's answers as drafts"), Paragraph(ACCEPTANCE), *table]
     return [*(both if table else []), *stated_table(files)]
 
 
 def acceptance_table(what: str, found: Mapping[str, Acceptance]) -> list[ReportTable]:
-    """Comparisons by name."""
     gamma = next((one.gamma for one in found.values()), 0)
     columns = (what, "pairs", "position match (95 %)", "shuffled (95 %)", "mean prefix",
                f"W at g = {gamma}", "tokens per cycle", "cost ratio c", "ceiling",
@@ -214,7 +208,6 @@ def comparison_name(draft: str, target: str, kind: str) -> str:
 
 
 def stated_table(files: Sequence[ResultFile], corrected: bool = True) -> list[ReportTable]:
-    """The acceptance that files state beside the computed one."""
     rows = [
         (
             file.name,
@@ -252,7 +245,6 @@ def file_blocks(file: ResultFile) -> list[Block]:
 
 
 def figure_blocks(file: ResultFile, corrected: bool = True) -> list[Block]:
-    """Who answered, and the means of stages and tokens, recorded and corrected."""
     answers = amount(file.samples, file.clips)
     held = answers if "records" in answers else count(file.samples, "sample")
     models = file_summary.models(file)

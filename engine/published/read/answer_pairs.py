@@ -24,7 +24,6 @@ from engine.published.read.record_types import EOS, AnswerRecord, Claim, ResultF
 # How two models are compared: "" with corrected ids, "recorded", "raw" (recorded ids without
 # times), "whole" (without answers whose first ids are missing), "shifted" (against the target from
 # its second id, for a draft that begins later).
-AS_RECORDED = ("recorded", "raw")
 
 
 def matched(
@@ -47,7 +46,7 @@ def pairs_of(file: ResultFile, draft: str, target: str, way: str = "") -> tuple[
     """The pairs of two models by sample and question, in the draft's order."""
     sliced = {r.key for r in file.corrected if way == "whole" and "sliced" in r.marks}
     made = []
-    for record, other in matched(file, draft, target, way not in AS_RECORDED):
+    for record, other in matched(file, draft, target, way not in ("recorded", "raw")):
         if record.ids is None or other.ids is None or record.key in sliced:
             continue
         mine, theirs = record.decoding(), other.decoding()
@@ -147,13 +146,12 @@ class LengthCut(NamedTuple):
 
 
 class Work(NamedTuple):
-    """Over `pairs` pairs, the target's time divided by the draft's: tokens x time per token.
+    """The target's time divided by the draft's, over all pairs: tokens x time per token.
 
     per_token counts the tokens that the time covers (see `covered`).  If this is one less than all
     tokens, the product differs slightly from the ratio.
     """
 
-    pairs: int
     part: Part
     ratio: float
     tokens: float
@@ -194,7 +192,6 @@ def covered(file: ResultFile, tokens: float) -> float:
 
 
 def definition(file: ResultFile) -> str:
-    """The definition of time per token in this file, in words."""
     if file.group.first_token_in_prefill:
         return "over the N - 1 tokens after the first, which the prefill gives"
     return "over all N tokens"
@@ -214,7 +211,7 @@ def work(file: ResultFile, corrected: bool = True) -> Work | None:
     if min(counts) <= 0:
         return None
     ratio = sums[1] / sums[0]
-    return Work(len(rows), rows[0][-1], ratio, sums[3] / sums[2], ratio * counts[0] / counts[1])
+    return Work(rows[0][-1], ratio, sums[3] / sums[2], ratio * counts[0] / counts[1])
 
 
 POSSIBLE_MS = {"a token": (0.1, 5_000.0), "a prefill": (1.0, 30_000.0)}

@@ -111,7 +111,6 @@ def is_number(value: object) -> bool:
 
 
 def sample_name(item: Mapping[str, Any], index: int) -> str:
-    """The record's sample name, otherwise its index."""
     for key in SAMPLES:
         value = item.get(key)
         if isinstance(value, (str, int)) and not isinstance(value, bool) and value != "":
@@ -121,7 +120,6 @@ def sample_name(item: Mapping[str, Any], index: int) -> str:
 
 @lru_cache(maxsize=4096)
 def is_time(key: str) -> bool:
-    """Whether a key of these files holds a duration."""
     end = key.rsplit(".", 1)[-1]
     return end.endswith(("_time", "_ms")) or end == "time"
 
@@ -139,7 +137,6 @@ def quoted(value: object, most: int = 40) -> str:
 
 
 def brief(value: object, most: int = 200) -> str:
-    """A long text in one short line."""
     words = quoted(value) if isinstance(value, (list, dict)) else str(value)
     text = " ".join(words.split())
     return text if len(text) <= most else f"{text[:most]}..."
@@ -178,7 +175,6 @@ def statistic_of(key: str) -> tuple[str, str]:
 
 
 def columns(records: Iterable[AnswerRecord], figures: Iterable[SampleFigure]) -> Columns:
-    """The values of each field of the rows."""
     found: dict[tuple[str, str], list[float]] = {}
     for record in records:
         counted = {} if record.tokens is None else {"tokens": record.tokens}

@@ -126,7 +126,7 @@ class FileReading:
                 if key in numeric and not (key in owners and isinstance(value, list)):
                     read = self.cells.flag if key in FLAGS else self.cells.number
                     if (number := read(value, path)) is not None:
-                        self.figures.append(SampleFigure(key, sample, path, number))
+                        self.figures.append(SampleFigure(key, path, number))
                 found = None if key in owners else _OF_A_MODEL.fullmatch(key)
                 if found and (found[2] or isinstance(value, list)):
                     self.unread.setdefault(found[1], path)
@@ -232,7 +232,6 @@ def _is_numeric(key: str, owners: Mapping[str, tuple[str, str]], table: list[Row
 
 
 def _first(values: Iterable[T | None]) -> T | None:
-    """The first value that is known."""
     return next((value for value in values if value is not None), None)
 
 

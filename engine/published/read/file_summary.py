@@ -43,7 +43,6 @@ def average(values: Iterable[float | None]) -> Figures:
 
 
 def models(file: ResultFile) -> dict[str, Figures]:
-    """The models of a file by name, in its order."""
     return {model: _model(file, model) for model in file.models}
 
 
@@ -230,7 +229,6 @@ def _spent(record: AnswerRecord, stage: StageName) -> float | None:
 
 
 def bars(file: ResultFile, corrected: bool = True) -> tuple[Bar, ...]:
-    """The models that have any time, in the file's order."""
     found = []
     for model in file.models:
         records = file.of(model, corrected)

@@ -33,7 +33,6 @@ class Kept(NamedTuple):
 
 
 def root() -> Path:
-    """The folder of imported sets."""
     return settings.load().runs_dir / "imported"
 
 

@@ -114,7 +114,6 @@ def read_bytes(name: str, data: bytes) -> ResultFile:
 
 
 def unreadable(name: str, message: str) -> ResultFile:
-    """A file that could not be read, with the reason."""
     return ResultFile(name, UNKNOWN, "unknown", message)
 
 
@@ -134,7 +133,6 @@ def _parsed(data: bytes, name: str) -> Any:
 
 
 def _read(name: str, value: Any) -> ResultFile:
-    """A parsed JSON value in the common form."""
     rows = _most_rows(value)
     if rows > LIMIT_ROWS:
         limit = f"result files may have at most {LIMIT_ROWS:,}"

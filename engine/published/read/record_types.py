@@ -75,7 +75,6 @@ class AnswerRecord:
         return sum(found) if len(found) > 1 else None
 
     def is_whole(self, stages: Collection[str]) -> bool:
-        """Whether the record has all of these stages, so that their sum is complete."""
         lost = any(self.group.stages.get(key, "total") != "total" for key in self.lost)
         return not lost and all(key in self.times for key in stages)
 
@@ -137,7 +136,6 @@ class SampleFigure(NamedTuple):
     """A number of a sample that belongs to no model, such as "parallel.overlap_window"."""
 
     name: str
-    sample: str
     path: str
     value: float
 
@@ -184,12 +182,10 @@ class ResultFile:
         return self.group.added(keys)
 
     def whole(self, model: str) -> list[AnswerRecord]:
-        """The model's records with all of its stages."""
         stages = self.stages_of(model)
         return [record for record in self.of(model) if record.is_whole(stages)]
 
     def by_row(self, name: str) -> dict[str, SampleFigure]:
-        """The figures of this name by the row that has them."""
         return {figure.row: figure for figure in self.figures if figure.name == name}
 
     @property
@@ -200,7 +196,6 @@ class ResultFile:
 
     @property
     def clips(self) -> int:
-        """The number of clips with an answer."""
         return len({record.source for record in self.records})
 
 
