@@ -53,13 +53,9 @@ _KINDS = {
 }
 
 
-def markdown(files: Sequence[ResultFile]) -> str:
-    return drawers.markdown(blocks(files))
-
-
-def page(files: Sequence[ResultFile]) -> str:
-    """The report as one self-contained HTML page."""
-    return drawers.html(TITLE, blocks(files))
+def document(files: Sequence[ResultFile], form: str) -> str:
+    """The report as one self-contained HTML page ("html") or as GitHub's Markdown ("md")."""
+    return drawers.html(TITLE, blocks(files)) if form == "html" else drawers.markdown(blocks(files))
 
 
 def blocks(files: Sequence[ResultFile]) -> list[Block]:

@@ -34,8 +34,9 @@ def test_a_kept_set_comes_back_as_it_was(runs_dir: Path) -> None:
     )
     assert kept == runs_dir / "imported" / "my set" and imported_sets.names() == ("my set",)
     told: list[tuple[int, int, str]] = []
-    first, second = imported_sets.load("my set", lambda *args: told.append(args))
-    assert told == [(0, 2, "a.json"), (1, 2, "x.json")]
+    list(read(find([kept]), lambda *args: told.append(args)))
+    assert told == [(0, 2, "0000/a.json"), (1, 2, "0001/x.json")]
+    first, second = imported_sets.load("my set")
     assert (first.name, first.samples, second.name) == ("a.json", 4, "x.json")
     assert [p.kind for p in first.problems] == ["finite"] and second.status == "failed"
     with pytest.raises(RecordsError, match="kept already"):
