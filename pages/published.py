@@ -125,8 +125,8 @@ def report(opened: OpenedSets) -> None:
     )
     for form, (title, mime, what) in REPORTS.items():
         with st.container(horizontal=True, vertical_alignment="center"):
-            write = published_report.page if form == "html" else published_report.markdown
-            file = (partial(write, opened.files), f"stagescope-published.{form}", mime)
+            write = partial(published_report.document, opened.files, form)
+            file = (write, f"stagescope-published.{form}", mime)
             key = f"imported_report_{form}"
             st.download_button(title, *file, key, on_click="ignore", width=260)
             st.caption(what)

@@ -10,7 +10,7 @@ from typing import Any
 from engine.analysis.acceptance import GAMMA
 from engine.cli.common import JSON, command, flag, out, read_progress, say
 from engine.errors import BadInput
-from engine.published.audit import audited
+from engine.published.audit import audit
 from engine.published.claims import published_report
 from engine.published.claims.headlines import headlines
 from engine.published.read import file_summary, imported_sets, read_files
@@ -35,12 +35,11 @@ def _run(options: argparse.Namespace) -> int:
     if options.save is not None:
         imported_sets.path_of(options.save)
     found = read_files.find(options.paths)
-    every = []
+    files = []
     for file in read_files.read(found, read_progress):
         if file.status == "unknown":
             say(file.message)
-        every.append(audited(file))
-    files = [item.file for item in every]
+        files.append(file)
     unknown = [file.status == "unknown" for file in files]
     if options.save is not None:
         usable = [pair for pair, bad in zip(found, unknown, strict=True) if not bad]
@@ -51,12 +50,12 @@ def _run(options: argparse.Namespace) -> int:
         say(f"Kept {count(len(usable), 'file')} as {options.save}.")
     claims = headlines(files)
     table = {
-        "files": [file_summary.as_dict(file, rules, options.gamma) for file, rules in every],
+        "files": [file_summary.as_dict(file, audit(file), options.gamma) for file in files],
         "claims": [asdict(one) for one in claims],
     }
-    known = [item for item in every if item.file.status != "unknown"]
+    known = [file for file in files if file.status != "unknown"]
     shown_claims = [Bullets(tuple(one.line for one in claims))] if known else []
-    blocks = [block for item in known for block in published_report.file_blocks(item)]
+    blocks = [block for file in known for block in published_report.file_blocks(file)]
     if blocks or options.json:
         out(table, [*shown_claims, *blocks], options)
     # Exit code 2 if a given file is not usable, or no file of a given folder is.

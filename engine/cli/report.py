@@ -134,8 +134,7 @@ def _imported(options: argparse.Namespace) -> int:
         raise BadInput("The named sets contain no files: import files again.")
     if all(file.status == "unknown" for file in files):
         return 2  # nothing to report
-    page = imported_report.page if options.format == "html" else imported_report.markdown
-    _give(options, [page(files)])
+    _give(options, [imported_report.document(files, options.format)])
     return 2 if wrong else 0
 
 

@@ -191,7 +191,7 @@ def test_the_report_answers_its_three_questions(
 
 def report(*values: Any) -> str:
     files = [read_bytes(f"{n}.json", made.to_bytes(value)) for n, value in enumerate(values)]
-    return imported_report.markdown(files)
+    return imported_report.document(files, "md")
 
 
 def test_what_is_known_is_not_among_the_unknowns() -> None:
@@ -216,15 +216,15 @@ def test_the_parts_of_a_difference_add_up_in_print() -> None:
 
 
 def test_texts_of_a_file_stay_text_in_a_report() -> None:
-    page = imported_report.page([hostile()])
+    page = imported_report.document([hostile()], "html")
     assert not {"script", "img"} & set(Page(page).tags) and "&lt;script&gt;" in page
-    text = imported_report.markdown([hostile()])
+    text = imported_report.document([hostile()], "md")
     assert "<script" not in text and "<img" not in text and "\\](http" in text
     assert not re.search(r"(?<!\\)\]\(", text)
 
 
 def test_a_report_of_nothing_says_so() -> None:
-    text = imported_report.markdown([read_bytes("x.json", b"17")])
+    text = imported_report.document([read_bytes("x.json", b"17")], "md")
     assert "1 that cannot be used" in text and text.count("so there is no evidence") == 3
 
 

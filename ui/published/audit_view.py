@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import streamlit as st
 
-from engine.published.audit import RULES, SEVERITIES, AuditFinding, Rule, Severity
+from engine.published.audit import RULES, SEVERITIES, AuditFinding, Rule, Severity, audit
 from engine.published.claims import published_report
 from engine.published.read import ResultFile, milliseconds
 from engine.quoting import listed, number
@@ -33,7 +33,7 @@ Entry = tuple[str, ResultFile, AuditFinding]  # the key of its widgets
 
 def show(found: OpenedSets) -> None:
     """The files, then their findings rule by rule, errors first."""
-    blocks.draw([published_report.files_table(found.items, found.corrected)], "imported_files")
+    blocks.draw([published_report.files_table(found.files, found.corrected)], "imported_files")
     for index, file in enumerate(found.files):
         if file.message:
             notices.notice(file.message, f"imported_unread_{index}")
@@ -59,12 +59,12 @@ def _chosen(found: OpenedSets) -> list[Entry]:
         key="published_severity",
         bind="query-params",
     )
-    names = [item.file.name for item in found.items if item.findings]
+    names = [file.name for file in found.files if audit(file)]
     chosen = right.selectbox("File", [ALL, *names], key="published_findings_of", bind=found.bind)
     return [
         (f"published_show_{place}.{index}", file, finding)
-        for place, (file, findings) in enumerate(found.items)
-        for index, finding in enumerate(findings)
+        for place, file in enumerate(found.files)
+        for index, finding in enumerate(audit(file))
         if finding.severity in severities and chosen in (ALL, None, file.name)
     ]
 

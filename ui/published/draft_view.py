@@ -29,7 +29,7 @@ Of = Callable[[int], dict[str, Acceptance]]
 
 
 def show(found: OpenedSets) -> None:
-    usable = tuple(item for item in found.usable if answer_pairs.drafts(item.file))
+    usable = tuple(filter(answer_pairs.drafts, found.usable))
     if not usable:
         notices.hint(NONE)
         return

@@ -17,7 +17,7 @@ import streamlit as st
 
 from engine import settings
 from engine.errors import BadInput
-from engine.published.audit import Audited, audited
+from engine.published.audit import audit
 from engine.published.claims.headlines import Headline, headlines
 from engine.published.read import ResultFile, imported_sets, read_bytes, read_files
 from ui.widgets.stored_runs import Stamp
@@ -80,12 +80,12 @@ class OpenedSets:
     """
 
     key: tuple[tuple[str, Stamp], ...]
-    items: tuple[Audited, ...]
+    files: tuple[ResultFile, ...]
     corrected: bool = True
 
     @property
-    def usable(self) -> tuple[Audited, ...]:
-        return tuple(item for item in self.items if item.file.status == "ok")
+    def usable(self) -> tuple[ResultFile, ...]:
+        return tuple(file for file in self.files if file.status == "ok")
 
     @property
     def bind(self) -> Literal["query-params"] | None:
@@ -93,20 +93,16 @@ class OpenedSets:
         return None if dropped() else "query-params"
 
     @property
-    def files(self) -> tuple[ResultFile, ...]:
-        return tuple(item.file for item in self.items)
-
-    @property
     def claims(self) -> tuple[Headline, ...]:
         """The three claims over all files, for the shown values."""
         key = ("claims", self.key, self.corrected)
         return kept(key, lambda: headlines(self.files, self.corrected))
 
-    def choose(self, items: Sequence[Audited], key: str) -> ResultFile:
+    def choose(self, files: Sequence[ResultFile], key: str) -> ResultFile:
         """One of these files (at least one); the choice is in the URL if the files have a link."""
-        files = {item.file.name: item.file for item in items}
-        name = st.selectbox("File", list(files), key=key, bind=self.bind)
-        return files.get(name or "", items[0].file)
+        named = {file.name: file for file in files}
+        name = st.selectbox("File", list(named), key=key, bind=self.bind)
+        return named.get(name or "", files[0])
 
 
 @st.cache_resource(max_entries=KEPT, show_spinner="Reading and checking the files")
@@ -122,15 +118,16 @@ def open_(names: Sequence[str], corrected: bool) -> OpenedSets:
     return OpenedSets(key, kept(key, lambda: _read(names)), corrected)
 
 
-def _read(names: Sequence[str]) -> tuple[Audited, ...]:
+def _read(names: Sequence[str]) -> tuple[ResultFile, ...]:
     """Equal names are made unique by their sets, otherwise by numbers."""
     read = [(VISIT, file.read) for file in dropped()]
     read += [(name, file) for name in names for file in imported_sets.load(name)]
     taken, seen = Counter(file.name for _, file in read), Counter[str]()
-    items = []
+    files = []
     for of, file in read:
         name = file.name if taken[file.name] == 1 else f"{of}: {file.name}"
         seen[name] += 1
         unlike = name if seen[name] == 1 else f"{name} ({seen[name]})"
-        items.append(audited(file if unlike == file.name else replace(file, name=unlike)))
-    return tuple(items)
+        files.append(file if unlike == file.name else replace(file, name=unlike))
+        audit(files[-1])  # which keeps it
+    return tuple(files)

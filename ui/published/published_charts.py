@@ -24,7 +24,7 @@ PREDICTED, CEILING = "predicted", "if all are accepted"
 
 def difference(fall: Waterfall) -> ChartBlock:
     """A waterfall from the slow total to the fast one."""
-    parts = [(_DECODING.get(part.name, part.name), -part.ms) for part in fall.parts]
+    parts = [(_DECODING.get(name, name), -ms) for name, ms in fall.parts.items()]
     steps = [(fall.slow, fall.slow_ms), *parts, (fall.fast, fall.fast_ms)]
     return ChartBlock(charts.waterfall_words(steps), lambda: charts.waterfall(steps))
 

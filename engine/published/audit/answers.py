@@ -11,19 +11,18 @@ from engine.analysis.acceptance import Pair
 from engine.published.audit.findings import (
     Hits,
     Values,
-    by_row,
     hit,
     name_of,
     of_file,
     of_model,
     of_record,
-    row_of,
     share,
 )
 from engine.published.read import answer_pairs, corrected
 from engine.published.read.cells import is_number, quoted
 from engine.published.read.corrected import SLICE
 from engine.published.read.file_reading import COUNTS
+from engine.published.read.file_summary import average
 from engine.published.read.record_types import BOS, NAMES, AnswerRecord, ResultFile
 from engine.published.read.who_answered import EXPANSION, ONE_IMAGE
 from engine.quoting import count
@@ -108,7 +107,6 @@ def same_text(file: ResultFile, model: str) -> Hits:
 
 @of_record()
 def repeats(_file: ResultFile, record: AnswerRecord) -> Values | None:
-    """One token is most of the answer."""
     text = (record.text or "").strip()
     items: Sequence[object] = (record.ids or ())[corrected.prompt_ids(record.ids) :]
     if len(items) < REPEATED_FROM:
@@ -245,10 +243,10 @@ def lossless(file: ResultFile) -> Hits:
 @of_file
 def flags(file: ResultFile) -> Hits:
     """A flag says that a speculative answer equals the target's own, or not; its ids disagree."""
-    stated = by_row(file, "output_matches")
+    stated = file.by_row("output_matches")
     wrong = []
     for mine, own in answer_pairs.matched(file, "sd", file.target, corrected=False):
-        flag, same = stated.get(row_of(mine.path)), _same(mine, own)
+        flag, same = stated.get(mine.row), _same(mine, own)
         if flag is not None and same is not None and bool(flag.value) != same:
             wrong.append(flag)
     if wrong:
@@ -294,7 +292,6 @@ def sliced(file: ResultFile, model: str) -> Hits:
 
 
 def _added(file: ResultFile, model: str, short: Sequence[AnswerRecord]) -> str:
-    """What was added to the counts, and why nothing to some of them."""
     added = f"{SLICE} tokens, the number that these scripts cut off, were added to each such count"
     lost = {r.path for r in file.of(model, True) if "sliced" in r.marks and r.tokens is None}
     left = sum(record.path in lost for record in short)
@@ -315,18 +312,15 @@ def prompt_counted(file: ResultFile, model: str) -> Hits:
         if any(corrected.is_open(record.ids) for record in recorded):
             until = ', up to the last image placeholder (no "ASSISTANT:" marks the start of the '
             until += "answer),"
-        figures = {"tokens_recorded": _mean(recorded), "tokens_corrected": _mean(new)}
+        before, after = (
+            average(one.tokens for one in some)["mean"] or 0.0 for some in (recorded, new)
+        )
+        figures = {"tokens_recorded": before, "tokens_corrected": after}
         yield hit(recorded, len(file.of(model)), prompt_ids=most, until=until, **figures)
-
-
-def _mean(records: Sequence[AnswerRecord]) -> float:
-    counts = [record.tokens for record in records if record.tokens is not None]
-    return sum(counts) / len(counts) if counts else 0.0
 
 
 @of_record(of=_without_prompt, most="tokens")
 def beyond_limit(file: ResultFile, record: AnswerRecord) -> Values | None:
-    """An answer has more new tokens than the limit (without a prompt, which has its own rule)."""
     limits = [file.config.get(key) for key in ("max_new_tokens", "max_tokens")]
     limit = record.sizes.get("max_new_tokens", next(filter(is_number, limits), 0.0))
     if not isinstance(limit, (int, float)) or not limit or (record.tokens or 0.0) <= limit:
@@ -354,9 +348,9 @@ def bos_matched(file: ResultFile) -> Hits:
 
     Rows are matched by place, not by sample name: a sample may appear twice.
     """
-    stated, compared = by_row(file, MATCHED), by_row(file, COMPARED)
+    stated, compared = file.by_row(MATCHED), file.by_row(COMPARED)
     drafts, targets = (
-        {row_of(r.path): r.ids for r in file.of(model, True) if r.ids is not None}
+        {r.row: r.ids for r in file.of(model, True) if r.ids is not None}
         for model in (file.draft, file.target)
     )
     rows = stated.keys() & compared.keys() & drafts.keys() & targets.keys()
@@ -414,7 +408,6 @@ def begins_inside(_file: ResultFile, record: AnswerRecord) -> Values | None:
 
 @of_model
 def shifted(file: ResultFile, model: str) -> Hits:
-    """An adapter's draft matches the target better from its second id."""
     if model in ("adapter", "adapted"):
         plain, later = (
             sum(pair.matched for pair in answer_pairs.pairs_of(file, model, file.target, way))
@@ -427,7 +420,7 @@ def shifted(file: ResultFile, model: str) -> Hits:
 @of_file
 def acceptance_rows(file: ResultFile) -> Hits:
     for names in RATES:
-        rates, matches, compared = (by_row(file, name) for name in names)
+        rates, matches, compared = (file.by_row(name) for name in names)
         rows = [row for row in rates if row in matches and row in compared]
         if rows:
             break
@@ -460,5 +453,5 @@ def _possible(file: ResultFile) -> dict[str, set[int]]:
                 if mine.ids and other.ids and not cut & {mine.path, other.path}:
                     pair = Pair(mine.sample, mine.ids, other.ids)
                     for number in (pair.matched, pair.prefix):
-                        counts.setdefault(row_of(mine.path), set()).update({number, number + 1})
+                        counts.setdefault(mine.row, set()).update({number, number + 1})
     return counts

@@ -12,7 +12,7 @@ from string import Formatter
 from typing import Any, Literal, NamedTuple
 
 from engine.published.read import answer_pairs
-from engine.published.read.record_types import AnswerRecord, ResultFile, SampleFigure
+from engine.published.read.record_types import AnswerRecord, ResultFile
 from engine.quoting import count, precise_ms
 
 Severity = Literal["error", "warning", "note"]
@@ -91,7 +91,6 @@ SEARCHES: dict[str, FileSearch] = {}
 
 
 def of_file(search: FileSearch) -> FileSearch:
-    """Makes a function that searches a file a check."""
     SEARCHES[search.__name__] = search
     return search
 
@@ -104,7 +103,7 @@ def of_model(search: ModelSearch, timed: bool = False) -> ModelSearch:
 
     def every(file: ResultFile) -> Hits:
         for model in file.models:
-            if not (timed and answer_pairs.doubts_times(file, model)):
+            if not (timed and any(model in doubt.ms for doubt in answer_pairs.doubts(file))):
                 yield from (one._replace(model=model) for one in search(file, model))
 
     SEARCHES[search.__name__] = every
@@ -189,13 +188,3 @@ def share(part: int, whole: int, noun: str) -> str:
     if part == whole:
         return f"all {count(whole, noun)}" if whole > 1 else f"the only {noun}"
     return f"{part:,} of {count(whole, noun)}"
-
-
-def row_of(path: str) -> str:
-    """ "results[3" for "results[3].eventgpt": the same for all values of one row."""
-    return path.partition("]")[0]
-
-
-def by_row(file: ResultFile, name: str) -> dict[str, SampleFigure]:
-    """The figures of this name by the row that has them."""
-    return {row_of(figure.path): figure for figure in file.figures if figure.name == name}

@@ -21,20 +21,14 @@ from engine.published.audit.answers import acceptance_rows
 from engine.published.audit.findings import (
     SEARCHES,
     Hits,
-    by_row,
     hit,
     name_of,
     of_file,
     of_model,
     of_times,
-    row_of,
 )
-from engine.published.read import (
-    answer_pairs,
-    cells,
-    corrected,
-)
-from engine.published.read.cells import statistic_of
+from engine.published.read import answer_pairs, corrected
+from engine.published.read.cells import close, statistic_of
 from engine.published.read.record_types import NAMES, AnswerRecord, ResultFile, milliseconds
 from engine.published.read.who_answered import KEY_FAMILY
 from engine.quoting import precise_ms
@@ -148,7 +142,7 @@ def summaries(file: ResultFile) -> Hits:
         (claim, claim.rows)
         for claim in file.claims
         if claim.rows is not None
-        and not cells.close(claim.stated, claim.rows)
+        and not close(claim.stated, claim.rows)
         and claim.path not in explained
         and (claim.model, statistic_of(_last(claim.path))[0]) not in short
     ]
@@ -187,21 +181,24 @@ def units(file: ResultFile, model: str) -> Hits:
 
 @of_file
 def implausible(file: ResultFile) -> Hits:
-    for doubt in answer_pairs.doubts(file):
-        model = doubt.model if doubt.model in file.models else ""
-        family = NAMES.get(KEY_FAMILY.get(doubt.model.rpartition(".")[2], ""), "")
-        who = name_of(file, model) if model else f"{doubt.model} ({family})"
-        means = [claim for claim in file.claims if claim.path == f"{doubt.model}.decode_ms"]
-        figures = {"ms": doubt.ms, "possible_from_ms": doubt.low, "possible_to_ms": doubt.high}
-        yield hit(file.of(model) or means, 0, model, who=who, what=doubt.what, **figures)
+    for what, times in answer_pairs.doubts(file):
+        for place, ms in times.items() if len(times) == 1 else ():
+            model = place if place in file.models else ""
+            family = NAMES.get(KEY_FAMILY.get(place.rpartition(".")[2], ""), "")
+            who = name_of(file, model) if model else f"{place} ({family})"
+            means = [claim for claim in file.claims if claim.path == f"{place}.decode_ms"]
+            low, high = answer_pairs.POSSIBLE_MS[what]
+            figures = {"ms": ms, "possible_from_ms": low, "possible_to_ms": high}
+            yield hit(file.of(model) or means, 0, model, who=who, what=what, **figures)
 
 
 @of_file
 def far_apart(file: ResultFile) -> Hits:
-    if apart := answer_pairs.apart(file):
-        records = [*file.of(file.draft), *file.of(file.target)]
-        what = apart.what.capitalize()
-        yield hit(records, what=what, draft_ms=apart.draft_ms, target_ms=apart.target_ms)
+    for what, times in answer_pairs.doubts(file):
+        if len(times) == 2:
+            records = [record for model in times for record in file.of(model)]
+            draft, target = times.values()
+            yield hit(records, what=what.capitalize(), draft_ms=draft, target_ms=target)
 
 
 @of_times
@@ -270,7 +267,7 @@ def omissions(file: ResultFile, model: str) -> list[Omission]:
 def _omission(file: ResultFile, key: str, whole: Sequence[AnswerRecord]) -> Omission | None:
     """The stages that most of the stated values omit."""
     rows = [(record, _stated(file, record, key), stages_ms(record)) for record in whole
-            if record.times.get(key, record.sizes.get(key, 0.0)) > 0]  # fmt: skip
+            if _value(record, key) > 0]  # fmt: skip
     slack = CLOSE if len(rows) >= FEW else EXACT
     short = [row for row in rows if not _is(row[1], _sum(row[2]), slack)]
     if not rows or len(short) < MOST * len(rows):
@@ -300,7 +297,6 @@ def _stated(file: ResultFile, record: AnswerRecord, key: str) -> float:
 
 
 def _last(key: str) -> str:
-    """The last part of a key, which describes the time."""
     return key.rsplit(".", 1)[-1].lower()
 
 
@@ -385,9 +381,9 @@ def impossible(file: ResultFile) -> Hits:
         last = name.rsplit(".", 1)[-1]
         if not _SPEEDUP.search(last.lower()) or _IDEAL.search(last.lower()):
             continue
-        stated, rows = by_row(file, name), []
+        stated, rows = file.by_row(name), []
         for mine, other in answer_pairs.matched(file, file.draft, file.target, corrected=False):
-            figure, alone = stated.get(row_of(other.path)), _longest(other)
+            figure, alone = stated.get(other.row), _longest(other)
             prefill, draft = other.ms("prefill"), _longest(mine)
             if figure and figure.value > 0 and alone and prefill is not None and draft:
                 rows.append((figure, (alone / figure.value, prefill, draft, alone, figure.value)))
@@ -421,44 +417,42 @@ def _stated_or_mean(
 @of_file
 def both_models(file: ResultFile) -> Hits:
     """Group D: the speed-up is against both models one after the other, not the target alone."""
-    first, alone = (
-        {row_of(r.path): r.times["total_time"] for r in file.of(model) if "total_time" in r.times}
+    totals = [
+        {r.row: r.times["total_time"] for r in file.of(model) if "total_time" in r.times}
         for model in (file.draft, file.target)
-    )
-    figures = by_row(file, "parallel.parallel_speedup")
-    walls = by_row(file, "parallel.wall_clock_total")
-    rows = first.keys() & alone.keys() & figures.keys() & walls.keys()
-    if not rows:
+    ]
+    names = ("parallel.parallel_speedup", "parallel.wall_clock_total")
+    means = _means(*totals, *(_values(file, name) for name in names))
+    if not means or min(means[1:]) <= 0:
         return
-    stated, wall = (statistics.fmean(some[row].value for row in rows) for some in (figures, walls))
-    mean, draft = (statistics.fmean(some[row] for row in rows) for some in (alone, first))
-    if min(stated, wall, mean) <= 0 or abs(stated / (mean / wall) - 1) <= NEAR:
+    draft, mean, stated, wall = means
+    if abs(stated / (mean / wall) - 1) <= NEAR:
         return
     problem = "does not follow from the rows"
     if abs(stated / ((mean + draft) / wall) - 1) <= NEAR:
         problem = "divides the time of both models in sequence by the parallel time"
     quote, named = _stated_or_mean(file, "parallel_speedup", "parallel speed-up", stated)
     named["against_target_alone"] = mean / wall
-    yield hit(figures.values(), quote=quote, problem=problem, **named)
+    figures = file.by_row(names[0]).values()
+    yield hit(figures, quote=quote, problem=problem, **named)
 
 
 @of_file
 def without_draft(file: ResultFile) -> Hits:
+    names = ("sd_time_ms", "egpt_draft_ms", "vl_time_ms")
     parts = ("vl_prefill_ms", "vl_verify_ms", "vl_decode_ms")
-    names = ("sd_time_ms", "egpt_draft_ms", "vl_time_ms", *parts)
-    means = _means(file, "egpt_prefill_ms", *names) or _means(file, *names)
-    if not means or min(means[name] for name in names[:3]) <= 0:
+    every = [_values(file, name) for name in (*names, *parts, "egpt_prefill_ms")]
+    means = _means(*every) or [*_means(*every[:-1]), 0.0]
+    if not means[1:] or min(means[:3]) <= 0:
         return
-    spent, alone = means["sd_time_ms"], means["vl_time_ms"]
-    whole = abs(sum(means[part] for part in parts) / spent - 1) <= NEAR
-    if not whole or answer_pairs.is_doubtful(file):
+    spent, drafting, alone, *stages, prefill = means
+    if abs(sum(stages) / spent - 1) > NEAR or answer_pairs.is_doubtful(file):
         return
-    prefill = means.get("egpt_prefill_ms", 0.0)
     records = file.of(file.draft, corrected=True)
     if prefill and any("cold:prefill_ms" in record.marks for record in records):
         values = [r.times["prefill_ms"] for r in records if "prefill_ms" in r.times]
         prefill = statistics.fmean(values)  # without the warm-up
-    own = means["egpt_draft_ms"] + prefill
+    own = drafting + prefill
     stated = [figure for figure in file.figures if figure.name == "speedup"]
     mean = statistics.fmean(figure.value for figure in stated) if stated else alone / spent
     quote, figures = _stated_or_mean(file, "speedup", "speed-up", mean)
@@ -466,12 +460,14 @@ def without_draft(file: ResultFile) -> Hits:
     yield hit(stated, quote=quote.removesuffix(","), own=f"{own:,.0f}", **figures)
 
 
-def _means(file: ResultFile, *names: str) -> dict[str, float]:
-    """Means of figures over the rows that have all of them; {} if no row has."""
-    every = {name: by_row(file, name) for name in names}
-    rows = set.intersection(*map(set, every.values()))
-    return {name: statistics.fmean(some[row].value for row in rows)
-            for name, some in every.items() if rows}  # fmt: skip
+def _values(file: ResultFile, name: str) -> dict[str, float]:
+    return {row: figure.value for row, figure in file.by_row(name).items()}
+
+
+def _means(*columns: Mapping[str, float]) -> list[float]:
+    """Means of values by row, over the rows that have all of them; [] if no row has."""
+    rows = set.intersection(*map(set, columns))
+    return [statistics.fmean(values[row] for row in rows) for values in columns if rows]
 
 
 @of_file

@@ -7,7 +7,7 @@ its samples) with its exact interval.  A ratio whose units are in doubt is no ev
 
 from __future__ import annotations
 
-import math
+import statistics
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Literal, NamedTuple
@@ -87,7 +87,6 @@ class Evidence:
 
     @property
     def amount(self) -> str:
-        """The number of samples and clips, in words."""
         return amount(self.samples, self.clips) if self.samples else "means"
 
 
@@ -113,12 +112,10 @@ class Headline:
 
     @property
     def line(self) -> str:
-        """The outcome, the claim and the figures, in one line."""
         return f"{self.judged} {self.verdict}"
 
 
 def headlines(files: Iterable[ResultFile], corrected: bool = True) -> tuple[Headline, ...]:
-    """The three claims with their evidence and verdicts."""
     every = tuple(files)
     return tuple(_headline(claim, every, corrected) for claim in CLAIMS)
 
@@ -232,7 +229,7 @@ def _ratio_of_means(file: ResultFile, time: ClaimTime, corrected: bool) -> float
     )
     if not slow or not fast or sum(fast) <= 0:
         return None
-    return (math.fsum(slow) / len(slow)) / (math.fsum(fast) / len(fast))
+    return statistics.fmean(slow) / statistics.fmean(fast)
 
 
 def _doubt(file: ResultFile, ratio: float) -> tuple[str, ...]:
@@ -242,11 +239,13 @@ def _doubt(file: ResultFile, ratio: float) -> tuple[str, ...]:
     are plausible and equal the sum of their stages, all times are in one unit.
     """
     both = (file.draft, file.target)
-    for doubt in answer_pairs.doubts(file):
-        if doubt.model in both or doubt.model not in file.models:
-            return (f"units in doubt: {doubt.what} of {doubt.model} takes {precise_ms(doubt.ms)}",)
+    doubts = answer_pairs.doubts(file)
+    for what, times in doubts:
+        (model, ms), *others = times.items()
+        if not others and (model in both or model not in file.models):
+            return (f"units in doubt: {what} of {model} takes {precise_ms(ms)}",)
     mixed = {hit.model for hit in SEARCHES["units"](file)}
-    if answer_pairs.apart(file) or mixed & {*both}:
+    if any(len(one.ms) == 2 for one in doubts) or mixed & {*both}:
         return ("units in doubt: see the findings",)
     adds_up = file.draft and all(_adds_up(record) for model in both for record in file.of(model))
     if adds_up or 1 / IMPLAUSIBLE < ratio < IMPLAUSIBLE:
@@ -255,7 +254,6 @@ def _doubt(file: ResultFile, ratio: float) -> tuple[str, ...]:
 
 
 def _adds_up(record: AnswerRecord) -> bool:
-    """Whether the total equals the sum of the stages."""
     total, stages = record.part("total"), record.stage_sum
     if total is None or stages is None:
         return False

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 
 from engine.analysis.acceptance import Acceptance, Range, amount
-from engine.published.audit import SEVERITIES, Audited, audited
+from engine.published.audit import SEVERITIES, audit
 from engine.published.claims.headlines import Headline, headlines
 from engine.published.claims.waterfall import named, waterfall
 from engine.published.read import answer_pairs, file_summary
@@ -53,22 +53,15 @@ _KINDS = {
 }
 
 
-def markdown(files: Sequence[ResultFile]) -> str:
-    """The report as GitHub's Markdown."""
-    return drawers.markdown(blocks(files))
-
-
-def page(files: Sequence[ResultFile]) -> str:
-    """The report as one self-contained HTML page."""
-    return drawers.html(TITLE, blocks(files))
+def document(files: Sequence[ResultFile], form: str) -> str:
+    """The report as one self-contained HTML page ("html") or as GitHub's Markdown ("md")."""
+    return drawers.html(TITLE, blocks(files)) if form == "html" else drawers.markdown(blocks(files))
 
 
 def blocks(files: Sequence[ResultFile]) -> list[Block]:
-    """The report's parts in their order."""
-    every = [audited(file) for file in files]
     usable = [file for file in files if file.status == "ok"]
     claims = headlines(files)
-    errors = sum(one.severity == "error" for item in every for one in item.findings)
+    errors = sum(one.severity == "error" for file in files for one in audit(file))
     return [
         Heading(1, TITLE),
         Bullets(tuple(claim.judged for claim in claims)),
@@ -82,18 +75,17 @@ def blocks(files: Sequence[ResultFile]) -> list[Block]:
         Paragraph(PER_TOKEN),
         *(block for one in claims for block in (Heading(3, one.claim), *claim_blocks(one))),
         Heading(2, "What the files show"),
-        files_table(every),
+        files_table(files),
         *difference_blocks(usable),
         *_acceptances(usable),
         Heading(2, "What cannot be known"),
-        Bullets(_unknowns(every) or ("Nothing: no file has results.",)),
+        Bullets(_unknowns(usable) or ("Nothing: no file has results.",)),
         Heading(2, "File by file"),
-        *(block for item in every for block in file_blocks(item)),
+        *(block for file in files for block in file_blocks(file)),
     ]
 
 
 def summary(files: Sequence[ResultFile]) -> str:
-    """The files in one sentence."""
     status = [file.status for file in files]
     parts = [f"{count(len(status), 'file')}: {status.count('ok'):,} with results"]
     if failed := status.count("failed"):
@@ -104,13 +96,12 @@ def summary(files: Sequence[ResultFile]) -> str:
     return f"{', '.join(parts)}; {count(answers, 'answer')} in all."
 
 
-def files_table(every: Sequence[Audited], corrected: bool = True) -> ReportTable:
-    """One row per file."""
+def files_table(files: Sequence[ResultFile], corrected: bool = True) -> ReportTable:
     rows = []
-    for file, findings in every:
+    for file in files:
         names = list(dict.fromkeys(named(file, model, corrected) for model in file.models))
         more = f" and {len(names) - 2} more" if len(names) > 2 else ""
-        severities = [one.severity for one in findings]
+        severities = [one.severity for one in audit(file)]
         numbers = (
             amount(file.samples, file.clips),
             f"{len(file.failures):,}",
@@ -131,7 +122,6 @@ def files_table(every: Sequence[Audited], corrected: bool = True) -> ReportTable
 
 
 def claim_blocks(headline: Headline) -> list[Block]:
-    """The verdict on a claim, the files' evidence, and the files without evidence."""
     columns = ("file", "against", "n", "recorded", "corrected", "median over clips (95 %)", "notes")
     rows = []
     for one in headline.evidence:
@@ -152,34 +142,36 @@ def _table(
 
 
 def difference_blocks(files: Sequence[ResultFile], corrected: bool = True) -> list[Block]:
-    """The parts of the difference of each file's two models."""
-    falls = [(file, fall) for file in files if (fall := waterfall(file, corrected))]
     rows, notes = [], dict[str, list[str]]()
-    for file, fall in falls:
-        parts = ", ".join(f"{part.name} {part.ms:+,.1f}" for part in fall.parts)
+    for file in files:
+        fall = waterfall(file, corrected)
+        if fall is None:
+            continue
+        parts = ", ".join(f"{name} {ms:+,.1f}" for name, ms in fall.parts.items())
         ends = (f"{fall.slow} {fall.slow_ms:,.1f}", f"{fall.fast} {fall.fast_ms:,.1f}")
-        rows.append((fall.file, *ends, fall.nonsense or parts))
+        rows.append((file.name, *ends, fall.nonsense or parts))
         if fall.per_token_ratio is not None:
-            notes.setdefault(f"Time per token {fall.definition}", []).append(fall.file)
+            definition = f"Time per token {answer_pairs.definition(file)}"
+            notes.setdefault(definition, []).append(file.name)
         if not file.group.total_is_whole_run:
-            notes.setdefault("Totals without loading", []).append(fall.file)
+            notes.setdefault("Totals without loading", []).append(file.name)
     table = _table(("file", "from", "to", "parts"), rows, 4)
     lines = (Paragraph(f"{note}: {', '.join(names)}.") for note, names in notes.items())
     return [Heading(3, "Parts of a difference"), Paragraph(PARTS), *table, *lines] if rows else []
 
 
 def _acceptances(files: Sequence[ResultFile]) -> list[Block]:
-    found = {(file.name, kind): one for file in files
-             for kind, one in answer_pairs.variants(file).items()}  # fmt: skip
-    names = {(name, kind): name if kind == "main" else f"{name} ({kind.replace('_', ' ')})"
-             for name, kind in found}  # fmt: skip
-    table = acceptance_table("file", {names[key]: one for key, one in found.items()})
+    found = {}
+    for file in files:
+        for kind, one in answer_pairs.variants(file).items():
+            way = "" if kind == "main" else f" ({kind.replace('_', ' ')})"
+            found[file.name + way] = one
+    table = acceptance_table("file", found)
     both: list[Block] = [Heading(3, "EventGPT's answers as drafts"), Paragraph(ACCEPTANCE), *table]
     return [*(both if table else []), *stated_table(files)]
 
 
 def acceptance_table(what: str, found: Mapping[str, Acceptance]) -> list[ReportTable]:
-    """Comparisons by name."""
     gamma = next((one.gamma for one in found.values()), 0)
     columns = (what, "pairs", "position match (95 %)", "shuffled (95 %)", "mean prefix",
                f"W at g = {gamma}", "tokens per cycle", "cost ratio c", "ceiling",
@@ -212,7 +204,6 @@ def comparison_name(draft: str, target: str, kind: str) -> str:
 
 
 def stated_table(files: Sequence[ResultFile], corrected: bool = True) -> list[ReportTable]:
-    """The acceptance that files state beside the computed one."""
     rows = [
         (
             file.name,
@@ -237,12 +228,11 @@ def range_times(found: Range | None) -> str:
     return times(found.value, found.interval) if found else NONE
 
 
-def file_blocks(item: Audited) -> list[Block]:
+def file_blocks(file: ResultFile) -> list[Block]:
     """A file's models, stages and findings, for the report and the terminal."""
-    file, findings = item
     message = [Paragraph(file.message)] if file.message else []
     lines = []
-    for one in findings:
+    for one in audit(file):
         end = f" Correction: {one.correction}" if one.correction else ""
         lines.append(f"{one.severity}: {one.message}{end}")
     figures = figure_blocks(file) if file.status != "unknown" else []
@@ -251,7 +241,6 @@ def file_blocks(item: Audited) -> list[Block]:
 
 
 def figure_blocks(file: ResultFile, corrected: bool = True) -> list[Block]:
-    """Who answered, and the means of stages and tokens, recorded and corrected."""
     answers = amount(file.samples, file.clips)
     held = answers if "records" in answers else count(file.samples, "sample")
     models = file_summary.models(file)
@@ -284,16 +273,15 @@ def _ms(key: str, value: float | None) -> str:
 # What a set of files leaves open
 
 
-def _unknowns(every: Sequence[Audited]) -> tuple[str, ...]:
-    """The open points of the files with results, each with the files that it concerns."""
-    usable = [(item.file, {one.rule for one in item.findings}) for item in every
-              if item.file.status == "ok"]  # fmt: skip
+def _unknowns(files: Sequence[ResultFile]) -> tuple[str, ...]:
+    """The open points of files with results, each with the files that it concerns."""
+    found = [(file, {one.rule for one in audit(file)}) for file in files]
     points = []
     for sentence, concerns in _POINTS:
-        if names := [file.name for file, rules in usable if concerns(file, rules)]:
+        if names := [file.name for file, rules in found if concerns(file, rules)]:
             which = ", ".join(names)
-            if len(names) > NAMED or len(names) == len(usable) > 1:
-                which = f"{len(names):,} of {len(usable):,} files"
+            if len(names) > NAMED or len(names) == len(files) > 1:
+                which = f"{len(names):,} of {len(files):,} files"
             points.append(f"{sentence} ({which}).")
     return tuple(points)
 

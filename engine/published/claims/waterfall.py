@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 import math
+import statistics
 from dataclasses import dataclass
-from typing import NamedTuple
 
 from engine.palette import UNACCOUNTED
-from engine.published.read import answer_pairs, file_summary
-from engine.published.read.record_types import ResultFile, milliseconds
-from engine.published.read.who_answered import disputed, shown
+from engine.published.read import answer_pairs
+from engine.published.read.record_types import NAMES, ResultFile, milliseconds
 
 ROUNDING_MS = 0.05  # less is not shown
 Parts = dict[str, float]  # ms by part of a run
@@ -18,40 +17,33 @@ ONE_SIDED = ", timed for one model only"  # the end of such a part's name
 _HELD_BY = {"vision": ("prefill", "decode"), "prefill": ("decode",)}
 
 
-class WaterfallPart(NamedTuple):
-    """One bar: milliseconds per sample that EventGPT saves (negative: it takes longer)."""
-
-    name: str
-    ms: float
-
-
 @dataclass(frozen=True)
 class Waterfall:
     """From the other model's mean total to EventGPT's; the parts add up to the difference.
 
-    per_token_ratio counts the tokens that the decoding times cover; `definition` says which.
+    parts: milliseconds per sample that EventGPT saves (negative: it takes longer).
+    per_token_ratio counts the tokens that the decoding times cover.
     """
 
-    file: str
     slow: str
     fast: str
     slow_ms: float
     fast_ms: float
-    parts: tuple[WaterfallPart, ...]
+    parts: Parts
     tokens_ratio: float | None
     per_token_ratio: float | None
-    definition: str = ""  # of a time per token, in words
 
     @property
     def nonsense(self) -> str:
         """Why the parts are implausible: one of them is more than the whole time; "" if none is."""
         whole = max(self.slow_ms, self.fast_ms)
-        worst = max(self.parts, key=lambda part: abs(part.ms), default=None)
-        if worst is None or abs(worst.ms) <= whole:
+        sizes = {abs(ms): name for name, ms in reversed(self.parts.items())}
+        worst = max(sizes, default=0.0)
+        if worst <= whole:
             return ""
         return (
-            f"These counts and times give implausible parts: {worst.name!r} alone would be "
-            f"{abs(worst.ms):,.0f} ms of a total of {whole:,.0f} ms."
+            f"These counts and times give implausible parts: {sizes[worst]!r} alone would be "
+            f"{worst:,.0f} ms of a total of {whole:,.0f} ms."
         )
 
 
@@ -61,9 +53,10 @@ def named(file: ResultFile, model: str, corrected: bool, key: bool = False) -> s
     identity = file.identities.get(model)
     if identity is None:
         return model
-    name = shown(identity, corrected)
+    name = NAMES.get(identity.family or "", identity.claimed) if corrected else identity.claimed
     own = f" ({model})" if key and not name.lower().endswith(model.lower()) else ""
-    return f"{name}{own}{disputed(identity, corrected)}"
+    disputed = ", label disputed" if identity.agrees is False and not corrected else ""
+    return f"{name}{own}{disputed}"
 
 
 def waterfall(file: ResultFile, corrected: bool = True) -> Waterfall | None:
@@ -102,15 +95,13 @@ def waterfall(file: ResultFile, corrected: bool = True) -> Waterfall | None:
     if abs(rest) > ROUNDING_MS:
         saved[UNACCOUNTED] = rest
     return Waterfall(
-        file=file.name,
         slow=named(file, file.target, corrected),
         fast=named(file, file.draft, corrected),
         slow_ms=theirs_ms,
         fast_ms=mine_ms,
-        parts=tuple(WaterfallPart(*part) for part in saved.items()),
+        parts=saved,
         tokens_ratio=slow_tokens / fast_tokens,
         per_token_ratio=per_token,
-        definition=answer_pairs.definition(file),
     )
 
 
@@ -136,9 +127,9 @@ def _means(file: ResultFile, model: str, corrected: bool) -> tuple[float, Parts,
     parts: Parts = {}
     for key, part in file.group.stages.items():
         if values := [record.times[key] for record in records if key in record.times]:
-            ms = milliseconds(key, file_summary.mean(values))
+            ms = milliseconds(key, statistics.fmean(values))
             parts["decode" if part == "steps" else part] = ms
     total = parts.pop("total", 0.0)
     if not total or not parts or not any(tokens):
         return None
-    return total, parts, file_summary.mean(tokens)
+    return total, parts, statistics.fmean(tokens)

@@ -24,7 +24,6 @@ from engine.published.read.record_types import EOS, AnswerRecord, Claim, ResultF
 # How two models are compared: "" with corrected ids, "recorded", "raw" (recorded ids without
 # times), "whole" (without answers whose first ids are missing), "shifted" (against the target from
 # its second id, for a draft that begins later).
-AS_RECORDED = ("recorded", "raw")
 
 
 def matched(
@@ -47,7 +46,7 @@ def pairs_of(file: ResultFile, draft: str, target: str, way: str = "") -> tuple[
     """The pairs of two models by sample and question, in the draft's order."""
     sliced = {r.key for r in file.corrected if way == "whole" and "sliced" in r.marks}
     made = []
-    for record, other in matched(file, draft, target, way not in AS_RECORDED):
+    for record, other in matched(file, draft, target, way not in ("recorded", "raw")):
         if record.ids is None or other.ids is None or record.key in sliced:
             continue
         mine, theirs = record.decoding(), other.decoding()
@@ -147,13 +146,12 @@ class LengthCut(NamedTuple):
 
 
 class Work(NamedTuple):
-    """Over `pairs` pairs, the target's time divided by the draft's: tokens x time per token.
+    """The target's time divided by the draft's, over all pairs: tokens x time per token.
 
     per_token counts the tokens that the time covers (see `covered`).  If this is one less than all
     tokens, the product differs slightly from the ratio.
     """
 
-    pairs: int
     part: Part
     ratio: float
     tokens: float
@@ -194,7 +192,6 @@ def covered(file: ResultFile, tokens: float) -> float:
 
 
 def definition(file: ResultFile) -> str:
-    """The definition of time per token in this file, in words."""
     if file.group.first_token_in_prefill:
         return "over the N - 1 tokens after the first, which the prefill gives"
     return "over all N tokens"
@@ -214,42 +211,29 @@ def work(file: ResultFile, corrected: bool = True) -> Work | None:
     if min(counts) <= 0:
         return None
     ratio = sums[1] / sums[0]
-    return Work(len(rows), rows[0][-1], ratio, sums[3] / sums[2], ratio * counts[0] / counts[1])
+    return Work(rows[0][-1], ratio, sums[3] / sums[2], ratio * counts[0] / counts[1])
 
 
 POSSIBLE_MS = {"a token": (0.1, 5_000.0), "a prefill": (1.0, 30_000.0)}
 APART = 100.0
-MEANS = "stage_timing"  # means of both models, in files without their rows
-_OF_MEANS = (f"{MEANS}.eventgpt", f"{MEANS}.videollava")
+_OF_MEANS = ("stage_timing.eventgpt", "stage_timing.videollava")  # in files without their rows
 
 
 class Doubt(NamedTuple):
-    """Why the times of a model cannot be in the file's unit.
+    """Times that cannot be in the file's unit.
 
-    model: its name in the file, or the path of its means.  what: "a token" or "a prefill"; ms: the
-    median time; low and high: the possible range.
-    """
-
-    model: str
-    what: str
-    ms: float
-    low: float
-    high: float
-
-
-class Apart(NamedTuple):
-    """The times of draft and target, in ms, that are possible alone but too far from each other.
-
-    what: "a token", "a prefill", or "an answer" if neither is known for both.
+    what: "a token", "a prefill", or "an answer" if neither is known for both models.  ms: the
+    median time by the model's name in the file or the path of its means; of draft and target if
+    they are possible alone but too far from each other.
     """
 
     what: str
-    draft_ms: float
-    target_ms: float
+    ms: dict[str, float]
 
 
 def doubts(file: ResultFile) -> list[Doubt]:
-    """The models whose times are impossible in the file's unit, at most one doubt each."""
+    """The models whose times are impossible in the file's unit, at most one doubt each; without
+    any, draft and target if their times differ by a factor of 100."""
     every = {model: _middles(file, model) for model in file.models}
     stated = {claim.path: claim.stated for claim in file.claims}
     for place in _OF_MEANS:  # models without rows
@@ -257,37 +241,25 @@ def doubts(file: ResultFile) -> list[Doubt]:
         if spent and tokens:
             every[place] = {"a token": spent / tokens}
     found = {
-        model: Doubt(model, what, times[what], low, high)
+        model: Doubt(what, {model: times[what]})
         for what, (low, high) in reversed(POSSIBLE_MS.items())
         for model, times in every.items()
         if what in times and not low <= times[what] <= high
     }
-    return [found[model] for model in every if model in found]
-
-
-def doubts_times(file: ResultFile, model: str) -> bool:
-    """Whether this model's times are not usable: they, or those of the model compared with it, are
-    in another unit."""
-    compared = model in (file.draft, file.target) and apart(file) is not None
-    return compared or any(doubt.model == model for doubt in doubts(file))
-
-
-def apart(file: ResultFile) -> Apart | None:
-    """Draft and target, if their times differ by a factor of 100 and each is possible alone."""
-    if not file.draft or doubts(file):
-        return None
-    mine, other = _middles(file, file.draft), _middles(file, file.target)
+    if found or not file.draft:
+        return [found[model] for model in every if model in found]
+    mine, other = every[file.draft], every[file.target]
     both = [what for what in mine if what in other]
     for what in both[:-1] or both:
         if not 1 / APART < mine[what] / other[what] < APART:
-            return Apart(what, mine[what], other[what])
-    return None
+            return [Doubt(what, {file.draft: mine[what], file.target: other[what]})]
+    return []
 
 
 def is_doubtful(file: ResultFile) -> bool:
     """Whether ratios of the file's two models are not usable."""
     compared = {file.draft, file.target, *_OF_MEANS}
-    return apart(file) is not None or any(doubt.model in compared for doubt in doubts(file))
+    return any(compared & doubt.ms.keys() for doubt in doubts(file))
 
 
 def _middles(file: ResultFile, model: str) -> dict[str, float]:

@@ -10,7 +10,7 @@ import math
 import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from functools import lru_cache
-from typing import Any
+from typing import Any, TypeVar
 
 from engine.published.read.record_types import (
     AnswerRecord,
@@ -24,21 +24,18 @@ NOTED = 1_000  # problems kept per file
 MOST, LEAST = 1e15, 1e-12  # outside this range a number is not a time, count or size
 SAMPLES = ("id", "sample_id", "sample_idx", "sample")  # names of a row's sample
 _ID_LIMIT = 2**31
+T = TypeVar("T")
 
 
 class Cells:
     """Reads the fields of a file's objects and collects problems."""
 
     def __init__(self) -> None:
-        self._problems: dict[str, Problem] = {}  # by path: some values are read twice
-
-    @property
-    def problems(self) -> tuple[Problem, ...]:
-        return tuple(self._problems.values())
+        self.problems: dict[str, Problem] = {}  # by path: some values are read twice
 
     def note(self, kind: str, path: str, message: str) -> None:
-        if len(self._problems) < NOTED:
-            self._problems.setdefault(path, Problem(kind, path, message))
+        if len(self.problems) < NOTED:
+            self.problems.setdefault(path, Problem(kind, path, message))
 
     def number(
         self, value: Any, path: str, time: bool = False, count: bool = False
@@ -62,27 +59,28 @@ class Cells:
             return None
         return float(value) if abs(value) > LEAST else 0.0
 
-    def flag(self, value: Any, path: str) -> float | None:
+    def of_type(self, kind: type[T], what: str, value: object, path: str) -> T | None:
+        """The value if it is of this type; what: the type in words."""
+        if isinstance(value, kind):
+            return value
+        if value is not None:
+            self.note("type", path, f"{quoted(value)} is not {what}")
+        return None
+
+    def flag(self, value: object, path: str) -> float | None:
         """1 for true, 0 for false."""
-        if value is not None and not isinstance(value, bool):
-            self.note("type", path, f"{quoted(value)} is not true or false")
-        return float(value) if isinstance(value, bool) else None
+        found = self.of_type(bool, "true or false", value, path)
+        return None if found is None else float(found)
 
-    def text(self, value: Any, path: str) -> str | None:
-        if value is not None and not isinstance(value, str):
-            self.note("type", path, f"{quoted(value)} is not text")
-        return value if isinstance(value, str) else None
-
-    def ids(self, value: Any, path: str) -> tuple[int, ...] | None:
+    def ids(self, value: object, path: str) -> tuple[int, ...] | None:
         """Token ids; 512.0 is one, because some scripts write ids as floats."""
-        if not isinstance(value, list):
-            if value is not None:
-                self.note("type", path, f"{quoted(value)} is not a list of token ids")
+        found = self.of_type(list, "a list of token ids", value, path)
+        if found is None:
             return None
-        whole = all(is_number(one) and abs(one) < _ID_LIMIT and one == one // 1 for one in value)
+        whole = all(is_number(one) and abs(one) < _ID_LIMIT and one == one // 1 for one in found)
         if not whole:
             self.note("type", path, "the list has an entry that is not a token id")
-        return tuple(map(int, value)) if whole else None
+        return tuple(map(int, found)) if whole else None
 
     def objects(self, value: object, path: str) -> Iterator[tuple[int, str, dict[str, Any]]]:
         """(index, path, object) of each object in a list; notes everything else."""
@@ -113,7 +111,6 @@ def is_number(value: object) -> bool:
 
 
 def sample_name(item: Mapping[str, Any], index: int) -> str:
-    """The record's sample name, otherwise its index."""
     for key in SAMPLES:
         value = item.get(key)
         if isinstance(value, (str, int)) and not isinstance(value, bool) and value != "":
@@ -123,7 +120,6 @@ def sample_name(item: Mapping[str, Any], index: int) -> str:
 
 @lru_cache(maxsize=4096)
 def is_time(key: str) -> bool:
-    """Whether a key of these files holds a duration."""
     end = key.rsplit(".", 1)[-1]
     return end.endswith(("_time", "_ms")) or end == "time"
 
@@ -141,7 +137,6 @@ def quoted(value: object, most: int = 40) -> str:
 
 
 def brief(value: object, most: int = 200) -> str:
-    """A long text in one short line."""
     words = quoted(value) if isinstance(value, (list, dict)) else str(value)
     text = " ".join(words.split())
     return text if len(text) <= most else f"{text[:most]}..."
@@ -180,7 +175,6 @@ def statistic_of(key: str) -> tuple[str, str]:
 
 
 def columns(records: Iterable[AnswerRecord], figures: Iterable[SampleFigure]) -> Columns:
-    """The values of each field of the rows."""
     found: dict[tuple[str, str], list[float]] = {}
     for record in records:
         counted = {} if record.tokens is None else {"tokens": record.tokens}

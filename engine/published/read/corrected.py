@@ -224,12 +224,8 @@ def words(record: AnswerRecord) -> int:
 def whole_count(record: AnswerRecord, identity: Identity | None) -> float | None:
     """The number of tokens of a record with missing ids: SLICE more, None if it is unknown."""
     whole = (record.tokens or 0.0) + SLICE
-    explained = is_of_the_scripts(record, identity) and whole <= MOST * words(record)
-    return whole if explained else None
-
-
-def is_of_the_scripts(record: AnswerRecord, identity: Identity | None) -> bool:
-    """Whether the scripts cut SLICE ids off this answer: only EventGPT's without a prompt."""
+    # the scripts cut ids off EventGPT's answers without a prompt only
     if KEY_FAMILY.get(record.model) != "eventgpt" or "prompt" in record.marks:
-        return False
-    return identity is None or not foreign(identity.claimed, record.model)
+        return None
+    other = identity is not None and foreign(identity.claimed, record.model)
+    return None if other or whole > MOST * words(record) else whole

@@ -14,6 +14,7 @@ from typing import Any, Literal
 from msgspec import Struct, convert
 
 from engine import settings
+from engine.quoting import one_line
 from engine.types import StageName
 
 Part = StageName | Literal["load+preprocess", "prefill", "steps", "total"]
@@ -126,8 +127,7 @@ def flat(value: object, prefix: str = "", depth: int = 4) -> dict[str, Any]:
     """Nested objects as one: {"a": {"b": 1}} is {"a.b": 1}."""
     found: dict[str, Any] = {}
     for key, inner in value.items() if isinstance(value, dict) else ():
-        if not key.isprintable():  # a line break could pass for a line of the output
-            key = "".join(c if c.isprintable() else "\N{REPLACEMENT CHARACTER}" for c in key)
+        key = one_line(key)  # a line break could pass for a line of the output
         if isinstance(inner, dict) and inner and depth:
             found |= flat(inner, f"{prefix}{key}.", depth - 1)
         else:

@@ -126,7 +126,7 @@ class FileReading:
                 if key in numeric and not (key in owners and isinstance(value, list)):
                     read = self.cells.flag if key in FLAGS else self.cells.number
                     if (number := read(value, path)) is not None:
-                        self.figures.append(SampleFigure(key, sample, path, number))
+                        self.figures.append(SampleFigure(key, path, number))
                 found = None if key in owners else _OF_A_MODEL.fullmatch(key)
                 if found and (found[2] or isinstance(value, list)):
                     self.unread.setdefault(found[1], path)
@@ -155,7 +155,8 @@ class FileReading:
                 lost.append(name)
         listed = (values[name] for name in IDS if name in values and names[name] not in counted)
         ids = _first(self.cells.ids(*one) for one in listed)
-        text = _first(self.cells.text(*values[name]) for name in TEXTS if name in values)
+        text = _first(self.cells.of_type(str, "text", *values[name]) for name in TEXTS
+                      if name in values)  # fmt: skip
         if not times and not sizes and not lost and ids is None and text is None:
             return
         words = {name: _first(row[key] for key in (names.get(name), name) if key in row
@@ -231,7 +232,6 @@ def _is_numeric(key: str, owners: Mapping[str, tuple[str, str]], table: list[Row
 
 
 def _first(values: Iterable[T | None]) -> T | None:
-    """The first value that is known."""
     return next((value for value in values if value is not None), None)
 
 

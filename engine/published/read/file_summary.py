@@ -35,19 +35,14 @@ def average(values: Iterable[float | None]) -> Figures:
     """Mean, median and mean without the first of the n known values; None without values."""
     known = [value for value in values if value is not None]
     return {
-        "mean": mean(known) if known else None,
+        "mean": statistics.fmean(known) if known else None,
         "median": statistics.median(known) if known else None,
-        "mean_without_first": mean(known[1:]) if known[1:] else None,
+        "mean_without_first": statistics.fmean(known[1:]) if known[1:] else None,
         "n": len(known),
     }
 
 
-def mean(values: Sequence[float]) -> float:
-    return math.fsum(values) / len(values)
-
-
 def models(file: ResultFile) -> dict[str, Figures]:
-    """The models of a file by name, in its order."""
     return {model: _model(file, model) for model in file.models}
 
 
@@ -107,7 +102,7 @@ def _figures(
     found |= {
         "context_corrected": average(record.context for record in corrected)["mean"],
         "ids_mean": average(map(len, ids))["mean"],
-        "ended_with_eos": mean([one[-1:] == (EOS,) for one in ids]) if ids else None,
+        "ended_with_eos": statistics.fmean([one[-1:] == (EOS,) for one in ids]) if ids else None,
         "prompt_ids": max(map(prompt_ids, ids), default=None),
         "distinct_texts": len(set(texts)) if texts else None,
         "empty_texts": sum(not text.strip() for text in texts) if texts else None,
@@ -134,7 +129,7 @@ def _speculation(file: ResultFile, recorded: Sequence[AnswerRecord]) -> Figures:
     return {
         "ratio_of_means": math.fsum(alone) / math.fsum(spent) if timed else None,
         "accept_micro": accepted / drafted if drafted > 0 else None,
-        "text_identical_to_baseline": mean(same) if same else None,
+        "text_identical_to_baseline": statistics.fmean(same) if same else None,
     }
 
 
@@ -234,7 +229,6 @@ def _spent(record: AnswerRecord, stage: StageName) -> float | None:
 
 
 def bars(file: ResultFile, corrected: bool = True) -> tuple[Bar, ...]:
-    """The models that have any time, in the file's order."""
     found = []
     for model in file.models:
         records = file.of(model, corrected)

@@ -16,7 +16,7 @@ from typing import NamedTuple
 from engine import settings
 from engine.plain_files import write_whole
 from engine.published.read import read_files
-from engine.published.read.read_files import Progress, RecordsError
+from engine.published.read.read_files import RecordsError
 from engine.published.read.record_types import ResultFile
 from engine.quoting import listed
 
@@ -33,7 +33,6 @@ class Kept(NamedTuple):
 
 
 def root() -> Path:
-    """The folder of imported sets."""
     return settings.load().runs_dir / "imported"
 
 
@@ -87,12 +86,9 @@ def listing() -> tuple[Kept, ...]:
     return tuple(every)
 
 
-def load(name: str, progress: Progress | None = None) -> tuple[ResultFile, ...]:
-    """The files of a kept set; RecordsError if the name is unknown.
-
-    progress(done, all, name) is called before each file.
-    """
-    return tuple(read_files.read(_files(name), progress))
+def load(name: str) -> tuple[ResultFile, ...]:
+    """The files of a kept set; RecordsError if the name is unknown."""
+    return tuple(read_files.read(_files(name)))
 
 
 def stamp(name: str) -> tuple[tuple[str, int, int], ...]:

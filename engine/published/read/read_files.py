@@ -21,6 +21,7 @@ from engine.published.read.cells import MOST, brief, is_number, quoted
 from engine.published.read.file_forms import NO_ROWS, UNKNOWN, flat, form_of
 from engine.published.read.file_reading import FileReading
 from engine.published.read.record_types import Identity, ResultFile
+from engine.quoting import one_line
 
 Progress = Callable[[int, int, str], None]
 MEGABYTE = 2**20
@@ -100,8 +101,7 @@ def shown(name: str, most: int = 120) -> str:
     text = name.replace("\\", "/")
     if ".." in text.split("/") or text.startswith("/"):
         text = text.rsplit("/", 1)[-1]
-    text = "".join(c if c.isprintable() else "\N{REPLACEMENT CHARACTER}" for c in text)
-    return text[-most:] or "file"
+    return one_line(text)[-most:] or "file"
 
 
 def read_bytes(name: str, data: bytes) -> ResultFile:
@@ -114,7 +114,6 @@ def read_bytes(name: str, data: bytes) -> ResultFile:
 
 
 def unreadable(name: str, message: str) -> ResultFile:
-    """A file that could not be read, with the reason."""
     return ResultFile(name, UNKNOWN, "unknown", message)
 
 
@@ -134,7 +133,6 @@ def _parsed(data: bytes, name: str) -> Any:
 
 
 def _read(name: str, value: Any) -> ResultFile:
-    """A parsed JSON value in the common form."""
     rows = _most_rows(value)
     if rows > LIMIT_ROWS:
         limit = f"result files may have at most {LIMIT_ROWS:,}"
@@ -162,7 +160,7 @@ def _read(name: str, value: Any) -> ResultFile:
         figures=tuple(reading.figures),
         claims=tuple(reading.claims),
         config=config,
-        problems=reading.cells.problems,
+        problems=tuple(reading.cells.problems.values()),
     )
     if not reading.records:
         why = "no usable result: check how it was written"

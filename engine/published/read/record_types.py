@@ -46,6 +46,10 @@ class AnswerRecord:
     clip: str = ""
 
     @property
+    def row(self) -> str:
+        return row_of(self.path)
+
+    @property
     def source(self) -> str:
         """The clip; answers to several questions about one clip are not independent."""
         return self.clip or self.sample
@@ -71,7 +75,6 @@ class AnswerRecord:
         return sum(found) if len(found) > 1 else None
 
     def is_whole(self, stages: Collection[str]) -> bool:
-        """Whether the record has all of these stages, so that their sum is complete."""
         lost = any(self.group.stages.get(key, "total") != "total" for key in self.lost)
         return not lost and all(key in self.times for key in stages)
 
@@ -133,9 +136,12 @@ class SampleFigure(NamedTuple):
     """A number of a sample that belongs to no model, such as "parallel.overlap_window"."""
 
     name: str
-    sample: str
     path: str
     value: float
+
+    @property
+    def row(self) -> str:
+        return row_of(self.path)
 
 
 @dataclass(frozen=True, eq=False)
@@ -176,9 +182,11 @@ class ResultFile:
         return self.group.added(keys)
 
     def whole(self, model: str) -> list[AnswerRecord]:
-        """The model's records with all of its stages."""
         stages = self.stages_of(model)
         return [record for record in self.of(model) if record.is_whole(stages)]
+
+    def by_row(self, name: str) -> dict[str, SampleFigure]:
+        return {figure.row: figure for figure in self.figures if figure.name == name}
 
     @property
     def samples(self) -> int:
@@ -188,8 +196,12 @@ class ResultFile:
 
     @property
     def clips(self) -> int:
-        """The number of clips with an answer."""
         return len({record.source for record in self.records})
+
+
+def row_of(path: str) -> str:
+    """ "results[3" for "results[3].eventgpt": the same for all values of one row."""
+    return path.partition("]")[0]
 
 
 def milliseconds(key: str, value: float) -> float:

@@ -32,7 +32,6 @@ EVENT_TEXT = 59  # the scripts' prompt has 60 ids, one of them for the image
 ONE_IMAGE = frozenset({EVENT_TEXT + EVENT_TOKENS, EVENT_TEXT + EVENT_TOKENS + 1})
 FIVE_IMAGES = frozenset({EVENT_TEXT + EVENT_TOKENS + 5})
 WEIGHTS_MB = {"llava": (13_400, 13_560), "video_llava": (13_980, 14_150)}
-DISPUTED = ", label disputed"  # the evidence shows another model
 _TEXT = range(5, 151)  # tokens of a short question with its template
 _SHORT_TEXT = range(5, 61)
 # of the benchmark (a single image only for LLaVA-1.5), and of any other use
@@ -108,16 +107,6 @@ def speaks_of_eventgpt(file: ResultFile) -> bool:
     if foreign(draft.claimed, file.draft) or foreign(target.claimed, file.target):
         return False
     return draft.family in (None, "eventgpt") and target.family != "eventgpt"
-
-
-def shown(identity: Identity, corrected: bool = True) -> str:
-    """The shown name: corrected by the evidence if there is any, otherwise the label."""
-    return NAMES.get(identity.family or "", identity.claimed) if corrected else identity.claimed
-
-
-def disputed(identity: Identity, corrected: bool) -> str:
-    """The suffix of a recorded label that the evidence contradicts, otherwise ""."""
-    return DISPUTED if identity.agrees is False and not corrected else ""
 
 
 def family_of(name: str) -> str | None:

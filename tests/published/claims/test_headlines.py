@@ -11,7 +11,7 @@ import pytest
 
 from engine.published.claims.headlines import Headline, headlines
 from engine.published.claims.waterfall import waterfall
-from engine.published.read import file_summary
+from engine.published.read import answer_pairs, file_summary
 from tests.published.read import synthetic as made
 from tests.published.read.synthetic import read
 
@@ -110,13 +110,13 @@ def test_a_waterfall_leaves_nothing_over(value: object) -> None:
         stages = file_summary.models(file)[model]["stages"]
         total = stages.get("time") or stages["total_time"]
         assert ms == pytest.approx(1000 * total["corrected"]["mean"])
-    parts = math.fsum(part.ms for part in fall.parts)
+    parts = math.fsum(fall.parts.values())
     assert parts == pytest.approx(fall.slow_ms - fall.fast_ms, rel=0.002)
 
 
 def parts(value: object, corrected: bool = True) -> dict[str, float]:
     fall = waterfall(read(value), corrected)
-    return {part.name: part.ms for part in fall.parts} if fall else {}
+    return fall.parts if fall else {}
 
 
 @pytest.mark.parametrize("value", [made.five(), made.parallel()])
@@ -134,7 +134,7 @@ def test_vision_inside_of_decoding_is_not_divided() -> None:
         row["stage3_time"] = 0.0
     fall = waterfall(read(value))
     assert fall is not None and fall.per_token_ratio is None and fall.tokens_ratio
-    found = {part.name: part.ms for part in fall.parts}
+    found = fall.parts
     assert set(found) >= {"vision + decode"} and not set(found) & {"vision", "time per token"}
     assert found["vision + decode"] == pytest.approx(1600 - 805)
 
@@ -166,18 +166,19 @@ def test_decoding_that_cannot_be_divided_is_no_unaccounted_time() -> None:
 
 def test_fewer_tokens_are_told_from_faster_tokens() -> None:
     """The first token of D is its prefill's: 440 ms over 39 tokens against 750 over 49."""
-    fall = waterfall(read(made.five()))
+    file, all_tokens = read(made.five()), read(made.parallel())
+    fall = waterfall(file)
     assert fall and fall.per_token_ratio == pytest.approx((750 / 49) / (440 / 39))
-    assert fall.tokens_ratio == pytest.approx(50 / 40) and "N - 1" in fall.definition
-    found = {part.name: part.ms for part in fall.parts}
+    assert fall.tokens_ratio == pytest.approx(50 / 40) and "N - 1" in answer_pairs.definition(file)
+    found = fall.parts
     assert found["fewer tokens"] == pytest.approx(10 * 440 / 39)
     assert found["fewer tokens"] + found["time per token"] == pytest.approx(750 - 440)
-    other = waterfall(read(made.parallel()))
+    other = waterfall(all_tokens)
     assert other and other.per_token_ratio == pytest.approx((800 / 40) / (500 / 28))
-    assert "all N" in other.definition
+    assert "all N" in answer_pairs.definition(all_tokens)
     equal = waterfall(read(made.flat()))
     assert equal and equal.tokens_ratio == 2.0 and equal.per_token_ratio == pytest.approx(1.0)
-    found = {part.name: part.ms for part in equal.parts}
+    found = equal.parts
     assert found["fewer tokens"] == pytest.approx(1000.0)
     assert found["time per token"] == pytest.approx(0.0, abs=1e-6)
     for value in (made.texts(), made.failed(), made.speculation()):
@@ -201,7 +202,7 @@ def test_recorded_values_keep_label_prompt_and_warm_up() -> None:
     assert recorded.tokens_ratio > 20 * corrected.tokens_ratio
     assert recorded.fast_ms > corrected.fast_ms and corrected.nonsense == ""
     assert "implausible parts" in recorded.nonsense and "fewer tokens" in recorded.nonsense
-    saved = math.fsum(part.ms for part in recorded.parts)
+    saved = math.fsum(recorded.parts.values())
     assert saved == pytest.approx(recorded.slow_ms - recorded.fast_ms)
 
 

@@ -8,6 +8,7 @@ from typing import Any
 import pandas as pd
 import pytest
 
+from engine.published.claims.waterfall import named
 from engine.published.read import (
     RecordsError,
     ResultFile,
@@ -17,7 +18,6 @@ from engine.published.read import (
     read_files,
 )
 from engine.published.read.file_summary import frame
-from engine.published.read.who_answered import shown
 from tests.published.read import synthetic as made
 
 
@@ -34,8 +34,9 @@ def test_a_kept_set_comes_back_as_it_was(runs_dir: Path) -> None:
     )
     assert kept == runs_dir / "imported" / "my set" and imported_sets.names() == ("my set",)
     told: list[tuple[int, int, str]] = []
-    first, second = imported_sets.load("my set", lambda *args: told.append(args))
-    assert told == [(0, 2, "a.json"), (1, 2, "x.json")]
+    list(read(find([kept]), lambda *args: told.append(args)))
+    assert told == [(0, 2, "0000/a.json"), (1, 2, "0001/x.json")]
+    first, second = imported_sets.load("my set")
     assert (first.name, first.samples, second.name) == ("a.json", 4, "x.json")
     assert [p.kind for p in first.problems] == ["finite"] and second.status == "failed"
     with pytest.raises(RecordsError, match="kept already"):
@@ -152,8 +153,7 @@ def test_rows_have_the_columns_of_own_runs_recorded_or_corrected() -> None:
     assert other["decode (ms)"] == 1070 and other["where"] == "results[0].videollava"
     assert "cold" in mended["corrected for"][0] and "cold" not in mended["corrected for"][2]
     file = made.read(made.legacy())
-    other = file.identities["videollava"]
-    assert (other.claimed, shown(other)) == ("Video-LLaVA", "LLaVA-1.5")
+    assert named(file, "videollava", corrected=True) == "LLaVA-1.5"
     for corrected, tokens in ((True, 20), (False, 617)):
         told = frame(file, corrected).set_index("model")["new tokens"]
         assert told["videollava"].iloc[0] == tokens

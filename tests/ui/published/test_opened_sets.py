@@ -6,6 +6,7 @@ import pytest
 import streamlit as st
 
 from engine.errors import BadInput
+from engine.published.audit import audit
 from tests.published.read import synthetic as made
 from ui.published import opened_sets
 
@@ -41,16 +42,16 @@ def test_files_are_read_and_audited_once() -> None:
     opened_sets.drop([("a.json", made.to_bytes(made.legacy())), ("bad.json", b"no")])
     first = opened_sets.open_([], True)
     again = opened_sets.open_([], True)
-    assert again.items[0] is first.items[0] and first.items[0].findings
-    assert [item.file.status for item in first.items] == ["ok", "unknown"]
+    assert again.files[0] is first.files[0] and audit(first.files[0])
+    assert [file.status for file in first.files] == ["ok", "unknown"]
     assert len(first.usable) == 1
     opened_sets.drop([("b.json", made.to_bytes(made.failed()))])
-    assert opened_sets.open_([], True).items[0] is not first.items[0]
+    assert opened_sets.open_([], True).files is not first.files
 
 
 def test_equal_names_are_told_apart() -> None:
     opened_sets.drop(
         [("x.json", made.to_bytes(made.flat())), ("d/../x.json", b"{}"), ("x.json", b"[]")]
     )
-    names = [item.file.name for item in opened_sets.open_([], True).items]
+    names = [file.name for file in opened_sets.open_([], True).files]
     assert len(set(names)) == 3 and all("x.json" in name for name in names)

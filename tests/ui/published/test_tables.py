@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from engine.published.audit import audit, audited
+from engine.published.audit import audit
 from engine.published.claims import published_report
 from engine.published.claims.published_report import claim_blocks, comparison_name, files_table
 from engine.published.read import ResultFile, answer_pairs
@@ -17,7 +17,7 @@ from ui.published.opened_sets import OpenedSets
 
 
 def look(*found: ResultFile, corrected: bool = True) -> OpenedSets:
-    return OpenedSets((), tuple(audited(file) for file in found), corrected)
+    return OpenedSets((), found, corrected)
 
 
 def tables(file: ResultFile, corrected: bool = True) -> list[ReportTable]:
@@ -32,7 +32,7 @@ def rows(file: ResultFile, corrected: bool = True) -> dict[tuple[str, str], tupl
 
 def test_the_table_of_files_says_kind_and_state() -> None:
     found = look(read(made.five(errors=2), "a.json"), read(made.failed(), "b.json"), read(17))
-    first, second, third = files_table(found.items).rows
+    first, second, third = files_table(found.files).rows
     assert first[:3] == ("a.json", "D 5stages", "read") and first[4:6] == ("4", "2")
     assert second[2] == "the run failed" and third[1:4] == ("unknown", "not usable", "–")
     assert third[4:] == ("–", "–", "–")
@@ -42,12 +42,12 @@ def test_the_table_of_files_says_kind_and_state() -> None:
 
 def test_the_table_of_files_names_the_models_that_the_switch_says() -> None:
     file = read(made.legacy())
-    told = [files_table([audited(file)], one).rows[0][3] for one in (True, False)]
+    told = [files_table([file], one).rows[0][3] for one in (True, False)]
     assert told == ["EventGPT; LLaVA-1.5", "EventGPT; Video-LLaVA, label disputed"]
 
 
 def test_many_models_are_counted() -> None:
-    assert files_table([audited(read(made.pairs("F3")))]).rows[0][3].endswith("and 1 more")
+    assert files_table([read(made.pairs("F3"))]).rows[0][3].endswith("and 1 more")
 
 
 def test_tokens_and_means_are_recorded_and_corrected_and_the_switch_names_models() -> None:
