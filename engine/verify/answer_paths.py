@@ -39,7 +39,8 @@ from engine.types import (
 )
 from engine.verify.verdict import VerifyRequest
 
-WAYS = ("plain", "hooked", "computed", "decoupled", "features")  # of answering
+WHOLE = ("plain", "hooked")  # ways of answering by the model's own generate()
+WAYS = (*WHOLE, "computed", "decoupled", "features")
 ANOTHER_QUESTION = "Anything else?"
 # The generation settings that the user decides: length, and how tokens are drawn.
 _DRAWN = ("max_length", "num_beams", "temperature", "top_k", "top_p", "min_p", "typical_p",
@@ -172,7 +173,7 @@ class Subject:
 
     @property
     def ways(self) -> tuple[str, ...]:
-        return WAYS[:2] if "decoupled" in self.adapter.refuses else WAYS
+        return WHOLE if "decoupled" in self.adapter.refuses else WAYS
 
     @property
     def backend(self) -> Ran:
