@@ -170,17 +170,15 @@ def form_of(value: Any) -> tuple[Form, str] | None:
     if isinstance(value, dict):
         lists = {name: rows for name in ("samples", "results")
                  if isinstance(rows := value.get(name), list)}  # fmt: skip
-    keys_at: dict[str, dict[str, None]] = {}
     for place, rows in {"": [value], **lists}.items():
         some = [flat(row, depth=1) for row in rows[:LOOKED_AT]]
         keys = dict.fromkeys(
             f"{key}[]" if isinstance(row[key], list) else key for row in some for key in row
         )
-        keys_at[place] = keys
         if found := next((form for form in FORMS if keys and form.fits(place, keys)), None):
             return found, place
-    for place in lists:
-        if found := _general(key.removesuffix("[]") for key in keys_at[place]):
+    for place, rows in lists.items():
+        if found := _general(key for row in rows for key in flat(row, depth=1)):
             return found, place
     if isinstance(value, list):
         return None if value else (NO_ROWS, "")

@@ -274,6 +274,8 @@ def test_each_model_of_an_unknown_form_gets_its_own_values_only() -> None:
         assert file.models == names
         for index, name in enumerate(names):
             assert [record.times for record in file.of(name)] == [{"total_time": index}] * 2
+    late = read([{"a_total_time": 1.0}] * 70 + [{"b_total_time": 1.0}])
+    assert late.models == ("a", "b")
     parts = (
         "gpu_total_time",
         "warmup_time",
