@@ -168,22 +168,23 @@ class Impatient(Watcher):
     """Cancels once it has seen this many tokens, or when a stage begins."""
 
     def __init__(self, tokens: int = 10**6, stage: str = "") -> None:
-        self.seen, self.tokens, self.at, self.now = 0, tokens, stage, False
+        self.seen, self.tokens, self.at, self.now = list[float](), tokens, stage, False
 
     def stage(self, name: str) -> None:
         self.now = name == self.at
 
     def token(self, token: int, ms: float) -> None:
-        self.seen += 1
+        self.seen.append(ms)
 
     def cancelled(self) -> bool:
-        return self.now or self.seen >= self.tokens
+        return self.now or len(self.seen) >= self.tokens
 
 
 @pytest.mark.parametrize("mode", ["decoupled", "hooked"])
-def test_cancelled_between_two_tokens_keeps_the_tokens(go: Go, mode: str) -> None:
-    result = go(watcher=Impatient(tokens=3), mode=mode)
+def test_cancelled_between_two_tokens_keeps_the_tokens_and_their_times(go: Go, mode: str) -> None:
+    result = go(watcher=(watcher := Impatient(tokens=3)), mode=mode)
     assert result.generation.stop == "cancelled"
+    assert result.generation.token_ms == tuple(watcher.seen)
     assert result.new_tokens in (3, 4)  # generate() asks before it hands the token on
 
 
