@@ -280,8 +280,3 @@ def _perturbation(name: str, strength: str) -> Perturbation:
             f"CHANGE:STRENGTH with one of {', '.join(CHANGES)}, as in drop:0.3 or jitter:500us."
         )
     return Perturbation(change, float(microseconds(strength) if timed else strength))
-
-
-def perturbed_text(found: tuple[Perturbation, ...], seed: int) -> str:
-    """All changes and the seed, as in "drop:0.3 seed 7"; "" for none."""
-    return f"{','.join(map(str, found))} seed {seed}" if found else ""
