@@ -13,7 +13,7 @@ from functools import partial
 from pathlib import Path
 
 from engine.errors import MediaError
-from engine.media import events, images, kinds, perturb, video
+from engine.media import decoding, events, images, kinds, perturb, video
 from engine.media.media_files import Data, content, label, large, opened
 from engine.media_options import COUNT_SPLIT, Split, Window, time_text
 from engine.quoting import count as counted
@@ -80,7 +80,7 @@ def previews(sample: Sample) -> Iterator[Image]:
             yield from (still(content(path), label(path)) for path in paths[len(paths) // 2 :][:1])
     with suppress(MediaError):
         if sample.mp4:
-            yield video.first(large(sample.mp4), label(sample.mp4))
+            yield next(decoding.pictures(large(sample.mp4), label(sample.mp4)))
     with suppress(MediaError):
         if sample.events:
             part = sample.window or Window(0, PREVIEW_US)
@@ -123,7 +123,7 @@ def still(data: bytes, name: str) -> Image:
         return images.decode(data, name)
     if kinds.moves(data):
         raise MediaError(f"{name} is an animated GIF, not a picture: give it as a clip.")
-    return video.first(data, name)
+    return next(decoding.pictures(data, name))
 
 
 def _rendered(sample: Sample, how: MediaOptions) -> LoadedPictures:

@@ -49,7 +49,7 @@ Places = npt.NDArray[np.int64]
 
 @contextmanager
 def opened(path: Path, name: str) -> Iterator[Recording]:
-    with media_files.opened(media_files.large(path, None)) as file:
+    with media_files.opened(media_files.large(path, whole=False)) as file:
         yield _Aedat4(file, name)
 
 

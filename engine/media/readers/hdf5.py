@@ -209,7 +209,7 @@ def file_of(path: Path, name: str) -> Iterator[Any]:
         raise MediaError(
             f"{name} needs libraries that cannot be imported: run `pip install h5py hdf5plugin`."
         ) from error
-    large(path, None)
+    large(path, whole=False)
     how = {"rdcc_nbytes": CACHE, "locking": False}
     with _readable(name, OSError, RuntimeError), h5py.File(path, "r", **how) as file:
         yield file

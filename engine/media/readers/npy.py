@@ -69,7 +69,7 @@ def header(data: bytes) -> NpyHeader:
 @contextmanager
 def opened(path: Path, name: str) -> Iterator[Recording]:
     """The recording of a .npy file; a structured array is read by position."""
-    data = media_files.large(path, None)
+    data = media_files.large(path, whole=False)
     with media_files.opened(data) as file:
         with refused(name):
             found = header(file.read(MAX_HEADER + 12))

@@ -105,7 +105,7 @@ def parse(head: bytes, name: str) -> Header:
 
 @contextmanager
 def opened(path: Path, name: str) -> Iterator[Recording]:
-    with media_files.opened(media_files.large(path, None)) as file:
+    with media_files.opened(media_files.large(path, whole=False)) as file:
         head = file.read(MAX_HEADER)
         header = parse(head, name)
         if header.encoding:

@@ -37,7 +37,7 @@ _SIDE = re.compile(r"([xy])@([0-9]{1,5})")
 
 @contextmanager
 def opened(path: Path, name: str) -> Iterator[Recording]:
-    with media_files.opened(media_files.large(path, None)) as file:
+    with media_files.opened(media_files.large(path, whole=False)) as file:
         yield _Text(file, name).ordered()
 
 
