@@ -42,8 +42,7 @@ Read = Callable[[], LoadedPictures]
 
 
 def of(sample: Sample, kind: MediaKind, how: MediaOptions) -> list[tuple[str, Read]]:
-    """(name, way to read) of the sample's sources for one kind, best first; empty if it has no
-    file for it."""
+    """(name, way to read) of the sample's sources for one kind, best first."""
     sources: list[tuple[str, Read]] = []
     if kind == "events":  # prepared event images first, unless a setting asks for others than those
         options = {"window": how.window, "split": how.split, "perturb": how.perturbed}

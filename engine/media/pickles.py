@@ -144,8 +144,7 @@ def _record(names: list[Any], places: list[object], size: int) -> np.dtype[Any]:
 
 
 def load(data: bytes, start: int = 0) -> object:
-    """The value of the pickle at offset `start`; RefusedError for anything but arrays, lists and
-    dicts."""
+    """The value of the pickle at offset `start`; RefusedError for all but arrays, lists, dicts."""
     file = io.BytesIO(data)  # shares the bytes
     file.seek(start)
     try:

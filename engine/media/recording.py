@@ -8,6 +8,7 @@ known between which times their events lie (Indexed), or is found out from sampl
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
+from bisect import bisect_left
 from collections.abc import Iterator
 from dataclasses import replace
 from typing import Any, BinaryIO
@@ -99,8 +100,7 @@ class Indexed(Recording):
 
     @abstractmethod
     def blocks(self, first: int, stop: int) -> Iterator[Columns]:
-        """The events from one block to before another, in file order; the notes are complete
-        after."""
+        """The events from one block to before another, in file order; then the notes are whole."""
 
     def counted(self) -> tuple[Times, Counts]:
         """Increasing times, and how many events are before each; the last one is the total, or 0 if
@@ -230,12 +230,7 @@ class Ascending(Indexed):
         for time in times.tolist():
             block = max(int(np.searchsorted(starts, time)) - 1, 0)
             low, high = self._places[block : block + 2]
-            while low < high:
-                middle = (low + high) // 2
-                if self.times(middle, middle + 1)[0] < time:
-                    low = middle + 1
-                else:
-                    high = middle
+            low += bisect_left(range(low, high), time, key=lambda at: self.times(at, at + 1)[0])
             places.append(max(low, places[-1]))
         return np.array(places[1:], np.int64)
 

@@ -155,8 +155,7 @@ class Encoding:
         return np.frombuffer(data, "<u4")[1 - self.offset :: 2]
 
     def times(self, highs: Words, first: int) -> Times:
-        """The times of time highs, of which the first one has the time `first`; Damaged if they
-        go back."""
+        """The times of time highs, the first of which is `first`; Damaged if they go back."""
         values = highs.astype(np.int64) & (self.span - 1)
         steps = np.diff(values)
         back = steps[(steps < 0) & (steps > -self.span // 2)]

@@ -66,8 +66,7 @@ class _Text(Indexed):
         self.low, self.high = np.array([[self.first], [self.last]])
 
     def _read_head(self, head: bytes) -> None:
-        """Where the lines of events begin, and what their fields are; MediaError if no line names
-        the columns."""
+        """Where events begin, and what their fields are; MediaError if no line names them."""
         if b"\0" in head:
             raise MediaError(f"{self.name} is not text: give a file with one event per line.")
         names, row, start = "", "", 0
