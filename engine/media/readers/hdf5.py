@@ -23,10 +23,9 @@ import numpy as np
 import numpy.typing as npt
 
 from engine.errors import MediaError
-from engine.media.event_columns import MAX_SIDE, MAX_US, Columns, Numbers, Times
+from engine.media import event_columns
+from engine.media.event_columns import MAX_SIDE, MAX_US, MICROSECONDS, Columns, Numbers, Times
 from engine.media.media_files import large
-from engine.media.readers.column_names import MICROSECONDS, UNITS, known, microseconds
-from engine.media.readers.column_names import unit as known_unit
 from engine.media.recording import Ascending, Recording
 from engine.quoting import listed, quoted
 
@@ -114,7 +113,7 @@ class _Hdf5(Ascending):
     def _us(self, raw: Numbers) -> Times:
         if raw.dtype.kind in "iub" and self._factor == 1:
             return raw.astype(np.int64) + self._offset
-        return microseconds(raw, self._factor, self.name)
+        return event_columns.microseconds(raw, self._factor, self.name)
 
 
 def _unit(array: Any, name: str) -> str:
@@ -125,12 +124,12 @@ def _unit(array: Any, name: str) -> str:
         small = array.attrs.get_id(key).get_storage_size() <= MAX_UNIT
         value = array.attrs[key] if small else f"more than {MAX_UNIT} bytes"
         text = value.decode("utf-8", "replace") if isinstance(value, bytes) else value
-        found = known_unit(text) if isinstance(text, str) else ""
+        found = event_columns.unit(text) if isinstance(text, str) else ""
         if not found:
             # A wrong unit makes times wrong by a factor of 1,000, so none is guessed.
             raise MediaError(
                 f"{name} states its times in {quoted(text)}, which is no known unit: set the "
-                f"attribute `{key}` to {UNITS}."
+                f"attribute `{key}` to {event_columns.UNITS}."
             )
         return found
     return ""
@@ -239,7 +238,7 @@ def table_of(file: Any, name: str) -> Table:
             raise MediaError(f"{name} has more than {MAX_NODES} groups and arrays: {ADVICE}.")
         for path, member in seen.items():
             keys = member if hasattr(member, "keys") else getattr(member, "dtype", None)
-            columns = known(getattr(keys, "names", keys) or ())
+            columns = event_columns.known(getattr(keys, "names", keys) or ())
             if len(columns) == 4:
                 places.append(_table(path, member, columns, name))
     chosen = [place for place in places if place.place.split("/")[0] == USED] or places

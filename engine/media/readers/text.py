@@ -1,6 +1,6 @@
 """Reads events from text: one event per line, and a line before them that names the columns.
 
-Format: names in any order and spelling of column_names.py, as in "t,x,y,p", also in a comment
+Format: names in any order and spelling of event_columns.py, as in "t,x,y,p", also in a comment
 ("# t x y p"); lines that begin with # or % before them are skipped.  Commas, semicolons, tabs or
 spaces separate the values.  The unit of times stands behind their name (t_s, t[us]); without one
 they are microseconds.  "x@640" (faery) states the sensor's width.
@@ -19,8 +19,7 @@ import numpy as np
 
 from engine.errors import MediaError
 from engine.media import event_columns, media_files
-from engine.media.event_columns import MAX_ZERO, Columns, Numbers
-from engine.media.readers.column_names import MICROSECONDS, UNITS, known, microseconds, with_unit
+from engine.media.event_columns import MAX_ZERO, MICROSECONDS, UNITS, Columns, Numbers
 from engine.media.recording import SLACK_US, STEPS_BACK, Indexed, Recording, Whole, late
 from engine.quoting import count as counted
 from engine.quoting import listed, quoted
@@ -83,9 +82,9 @@ class _Text(Indexed):
         joined = re.sub(r"\s+([\[(])", r"\1", names.lower())
         fields = [field.strip("\"' ") for field in joined.split(_separator(joined) or None)]
         sides = {one[1]: int(one[2]) for field in fields if (one := _SIDE.fullmatch(field))}
-        plain = [with_unit(_SIDE.sub(r"\1", field)) for field in fields]
+        plain = [event_columns.with_unit(_SIDE.sub(r"\1", field)) for field in fields]
         order = [field for field, _ in plain]
-        columns = known(order)
+        columns = event_columns.known(order)
         missing = [key for key in "txyp" if key not in columns]
         if missing or len(fields) > MAX_COLUMNS:
             raise MediaError(
@@ -179,7 +178,7 @@ class _Text(Indexed):
         if values.dtype.kind in "biu" and unit in ("", "us"):
             return values.astype(np.int64)
         if unit:
-            return microseconds(values, MICROSECONDS[unit], self.name)
+            return event_columns.microseconds(values, MICROSECONDS[unit], self.name)
         if (values != np.trunc(values)).any():
             raise MediaError(
                 f"{self.name} has times with fractions and no unit for them: name the column t_s "
