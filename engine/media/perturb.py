@@ -36,13 +36,6 @@ def generator(how: MediaOptions, change: Change, sample: str) -> np.random.Gener
     return np.random.Generator(np.random.PCG64(int.from_bytes(digest, "little")))
 
 
-def middle(begin: int, after: int, share: float) -> tuple[int, int]:
-    """[low, high) after the share has been cut off, half of it at each end; at least 1 long."""
-    left = max(1, round((after - begin) * (1 - share)))
-    low = begin + (after - begin - left) // 2
-    return low, low + left
-
-
 def evenly(count: int, share: float, phase: float = 0.0) -> Mask:
     """Which of `count` things in order stay if the share is removed evenly among them."""
     steps = np.floor(np.arange(count + 1) * (1 - share) + phase)
@@ -68,8 +61,9 @@ def stream(plain: Events, how: MediaOptions, sample: str, name: str) -> Events:
         draw = generator(how, "hot", sample)
         found = _with_hot_pixels(found, share, draw, begin, after, name)
     if share := strength(how, "window"):
-        low, high = middle(begin, after, share)
-        found = found.take((found.t >= low) & (found.t < high))
+        left = max(1, round((after - begin) * (1 - share)))
+        low = begin + (after - begin - left) // 2  # as much is cut off at each end
+        found = found.take((found.t >= low) & (found.t < low + left))
     if share := strength(how, "rate"):
         phase = generator(how, "rate", sample).random()
         found = _ordered(found).take(evenly(len(found), share, phase))
