@@ -42,8 +42,6 @@ _PACKET = np.dtype([(key, "<i8") for key in ("stream", "at", "size", "count", "s
 _STREAM = re.compile(r'<node name="([0-9]{1,9})"')
 _VALUE = re.compile(r'<attr key="([^"]{0,99})"[^>]{0,99}>([^<]{0,99})<')
 _SIDE = re.compile("[0-9]{1,9}")
-
-
 Places = npt.NDArray[np.int64]
 
 

@@ -46,7 +46,6 @@ class Table:
     """The columns x, y, t and p in one place of a file: arrays, or the fields of one array."""
 
     place: str
-    count: int
     arrays: Mapping[str, Any]
     fields: Mapping[str, str]
 
@@ -69,7 +68,7 @@ class _Hdf5(Ascending):
         self.sensor = _size(file, self._table)
         self._rectify: npt.NDArray[np.float64] | None = None
         self._factor, self._offset = MICROSECONDS[stated or "us"], offset or 0
-        count = self._table.count
+        count = len(self._table.arrays["t"])
         places = ((0, EDGE), (max(count - EDGE, 0), count))
         ends = np.concatenate([self._table.read("t", *place) for place in places])
         if offset is not None or file.get("ms_to_idx", getlink=True) is not None:
@@ -91,7 +90,7 @@ class _Hdf5(Ascending):
                 f"{stated or 'fractions'}: give microseconds."
             )
         self._rectify = _rectify_map(path.with_name(f"{RECTIFY_MAP}.h5"), self.name)
-        if self.sensor is None and self._rectify is None and self._table.count:
+        if self.sensor is None and self._rectify is None and len(ends):
             # Others use DSEC's layout with larger sensors too.
             largest = (int(self._table.read(column, 0, EDGE).max()) for column in "xy")
             fits = all(most < side for most, side in zip(largest, DSEC_SIZE, strict=True))
@@ -264,7 +263,7 @@ def _table(path: str, member: Any, columns: dict[str, str], name: str) -> Table:
     """The columns in a group, or in one array with fields."""
     if not hasattr(member, "keys"):
         array = plain(member, path, name, axes=1)
-        return Table(path, len(array), dict.fromkeys("xytp", array), columns)
+        return Table(path, dict.fromkeys("xytp", array), columns)
     arrays = {
         column: plain(child(member, key, name), f"{path}/{key}".lstrip("/"), name, axes=1)
         for column, key in columns.items()
@@ -273,7 +272,7 @@ def _table(path: str, member: Any, columns: dict[str, str], name: str) -> Table:
     if len(set(lengths.values())) > 1:
         sizes = ", ".join(f"{key} {length:,}" for key, length in lengths.items())
         raise MediaError(f"{name} has columns of different lengths ({sizes}): record it again.")
-    return Table(path, lengths["t"], arrays, {})
+    return Table(path, arrays, {})
 
 
 def _is_link(group: Any, key: str) -> bool:
