@@ -30,7 +30,7 @@ LONG = ("evt2.raw", "dsec.h5", "npy")
 _WINDOW = """
 import json, re, sys, time
 from pathlib import Path
-from engine.media import events, readers
+from engine.media import events
 from engine.media.readers import npy, {module}  # imports are not part of the figure
 from engine.media_options import Window
 path = Path(sys.argv[1])
@@ -38,7 +38,7 @@ def peak():
     return int(re.search(r"VmHWM:\\s+(\\d+)", Path("/proc/self/status").read_text())[1])
 Path("/proc/self/clear_refs").write_text("5")  # the peak begins here: proc(5)
 before, start = peak(), time.perf_counter()
-with readers.opened(path, path.name) as recording:
+with events.opened(path, path.name) as recording:
     duration = recording.duration_us()
     opened = time.perf_counter() - start
     found = recording.events(Window(duration // 2, 50_000))

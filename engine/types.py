@@ -25,7 +25,6 @@ from engine.media_options import (
     option,
     options_of,
     perturbations,
-    perturbed_text,
 )
 from engine.media_options import split as read_split
 from engine.media_options import window as read_window
@@ -397,7 +396,8 @@ class MediaOptions:
     @property
     def perturbed(self) -> str:
         """The changes of strength above 0 and their seed; "" for none."""
-        return perturbed_text(tuple(one for one in self.perturb if one.strength), self.perturb_seed)
+        found = ",".join(str(one) for one in self.perturb if one.strength)
+        return f"{found} seed {self.perturb_seed}" if found else ""
 
 
 DEFAULT_MEDIA = MediaOptions()

@@ -49,33 +49,13 @@ class QuestionList:
 
 
 @dataclass(frozen=True)
-class Record:
-    """One record of a list: its name in problems ("Record 4 of a.json"), and the values that it
-    has of a layout's keys."""
-
-    name: str
-    told: dict[str, Any]
-    of: QuestionList
-
-    def text(self, what: str) -> str:
-        """A text or a whole number as text; "" if it is absent or of another kind."""
-        value = self.told.get(what)
-        if isinstance(value, str):
-            return clean(value).strip()
-        return "" if isinstance(value, float) else plain_text(value)
-
-    @property
-    def source(self) -> str:
-        return self.text("source") or self.of.subject
-
-
-@dataclass(frozen=True)
 class Layout:
-    """`places`: where among the recordings that of a record may lie, or MediaError.  `as_text`: an
-    answer is the text of an option and never its letter.  `keys`: what a record may call each
-    thing, separated by spaces; the first one counts."""
+    """`places`: where among the recordings the file of a record may lie, by the record's list, its
+    source and what it says; or MediaError.  `as_text`: an answer is the text of an option and never
+    its letter.  `keys`: what a record may call each thing, separated by spaces; the first one
+    counts."""
 
-    places: Callable[[Root, list[Path], Record], list[Path]]
+    places: Callable[[Root, list[Path], Path, str, Any], list[Path]]
     form: str
     as_text: bool
     keys: Mapping[str, str]
@@ -86,9 +66,6 @@ class Layout:
         wanted = [asked, *(set(self.keys[what].split()) for what in more)]
         dicts = (record for record in records if isinstance(record, dict))
         return any(all(not keys.isdisjoint(record) for keys in wanted) for record in dicts)
-
-    def questions(self, parts: list[QuestionList]) -> list[QuestionList]:
-        return [part for part in parts if self.asks(part.records, "file")]
 
     def left_out(self, file: Path, parts: list[QuestionList]) -> str:
         """The sentence about a file without questions."""
@@ -113,13 +90,7 @@ def _read_evqa(root: Root) -> Dataset | None:
         return None
     recordings = list(filter(None, [root.child("h5_files")]))
     lists, problems = list[QuestionList](), list[str]()
-    for file in _files(root, folder):
-        try:
-            parts = list(_lists(layout, file, _value(root, file)))
-        except DatasetError as error:
-            problems.append(str(error))
-            continue
-        good = layout.questions(parts)
+    for file, parts, good in _read_files(root, layout, folder, problems):
         lists += good
         problems += [] if good else [layout.left_out(file, parts)]
     if not recordings and not any(part.subject for part in lists):
@@ -131,17 +102,12 @@ def _read_evqa(root: Root) -> Dataset | None:
 
 def _read_eventbench(root: Root) -> Dataset | None:
     """Lists and recordings may lie anywhere, beside results of runs and other files."""
-    layout, files = EVENTBENCH, _files(root, root.path)
-    recordings = event_folder.event_files(root) if files else []
+    layout, lists, odd, unreadable = EVENTBENCH, list[QuestionList](), list[str](), list[str]()
+    files = list(_read_files(root, layout, root.path, unreadable))
+    recordings = event_folder.event_files(root) if files or unreadable else []
     bins = any(path.suffix.lower() == ".npz" for path in recordings)
-    lists, odd, unreadable = list[QuestionList](), list[str](), list[str]()
-    for file in files:
-        try:
-            parts = list(_lists(layout, file, _value(root, file)))
-        except DatasetError as error:
-            unreadable.append(str(error))
-            continue
-        good, results = layout.questions(parts), _RESULTS.search(file.name)
+    for file, parts, good in files:
+        results = _RESULTS.search(file.name)
         a_list = bins and bool(parts) and file.suffix.lower() == ".json"
         asks = a_list or any(layout.asks(part.records) for part in parts)
         if good and not results:
@@ -159,8 +125,17 @@ def _read_eventbench(root: Root) -> Dataset | None:
     return plain and replace(plain, problems=tuple(problems))
 
 
-def _files(root: Root, folder: Path) -> list[Path]:
-    return sorted(root.walk((".json", ".jsonl"), folder), key=lambda at: (at.parent, at.name))
+def _read_files(
+    root: Root, layout: Layout, folder: Path, problems: list[str]
+) -> Iterator[tuple[Path, list[QuestionList], list[QuestionList]]]:
+    """Each file below the folder, its lists, and those with questions; or a problem."""
+    for file in sorted(root.walk((".json", ".jsonl"), folder), key=lambda at: (at.parent, at.name)):
+        try:
+            parts = list(_lists(layout, file, _value(root, file)))
+        except DatasetError as error:
+            problems.append(str(error))
+        else:
+            yield file, parts, [part for part in parts if layout.asks(part.records, "file")]
 
 
 def _dataset(
@@ -178,7 +153,7 @@ def _dataset(
                 for what, known in [*layout.keys.items(), ("conversations", "conversations")]:
                     there = (value[key] for key in known.split() if value.get(key) is not None)
                     told[what] = next(there, None)
-                _add(samples, layout, recordings, Record(name, told, part))
+                _add(samples, layout, recordings, part, name, told)
             else:
                 wrong = f"{name} is {kind_of(value)} instead of an object: remove it."
                 made = f"record-{len(samples.found) + 1}"
@@ -186,16 +161,25 @@ def _dataset(
     return samples.dataset(lists[0].file, odd)
 
 
-def _add(samples: Samples, layout: Layout, recordings: list[Path], record: Record) -> None:
-    """Adds the sample of a record."""
+def _add(
+    samples: Samples,
+    layout: Layout,
+    recordings: list[Path],
+    part: QuestionList,
+    called: str,
+    told: Mapping[str, Any],
+) -> None:
+    """Adds the sample of a record, `called` "Record 4 of a.json" in problems, that has these values
+    of the layout's keys."""
     root, problems, paths, wrong = samples.root, list[str](), list[Path](), ""
-    told, where, number = record.told, f"{record.name}: ", len(samples.found) + 1
+    where, number = f"{called}: ", len(samples.found) + 1
+    source = _text(told.get("source")) or part.subject
     try:
         if told["file"] is not None:
-            paths = layout.places(root, recordings, record)
+            paths = layout.places(root, recordings, part.file, source, told["file"])
     except MediaError as error:
         wrong = str(error)
-    question, reference = record.text("question"), ""
+    question, reference = _text(told["question"]), ""
     if not question and told["conversations"] is not None:
         spoken = {"conversations": with_speakers(told["conversations"])}
         question, reference = turns(fields_of(spoken, problems), problems)
@@ -205,24 +189,31 @@ def _add(samples: Samples, layout: Layout, recordings: list[Path], record: Recor
     else:
         refused = "" if question else f"{where}it has no question: add it."
         found = AskedQuestion(question, refused=refused)
-        reference = reference or record.text("answer")
-    sequence = record.source
+        reference = reference or _text(told["answer"])
+    sequence = source
     if layout is EVENTBENCH:
         there = next(filter(os.path.lexists, paths), paths[0] if paths else None)
         sequence = root.sequence(there) if there else ""
-    named = record.text("number") and f"{record.source}_{record.text('number')}"
-    name = record.text("id") or named or f"record-{number}"
+    in_source = _text(told.get("number"))
+    name = _text(told["id"]) or (in_source and f"{source}_{in_source}") or f"record-{number}"
     samples.add_events(
-        samples.unused(name, number, problems, record.name),
+        samples.unused(name, number, problems, called),
         sequence,
         paths,
         None,
         problems,
         wrong,
         reference=reference,
-        task=record.text("task") or ("" if layout is EVQA else record.of.subject),
+        task=_text(told["task"]) or ("" if layout is EVQA else part.subject),
         **vars(found),
     )
+
+
+def _text(value: object) -> str:
+    """A text or a whole number as text; "" if it is absent or of another kind."""
+    if isinstance(value, str):
+        return clean(value).strip()
+    return "" if isinstance(value, float) else plain_text(value)
 
 
 def _lists(
@@ -275,15 +266,19 @@ def with_speakers(turns: Any) -> Any:
     return [{**turn, "from": ("human", "gpt")[at % 2]} for at, turn in enumerate(turns)]
 
 
-def _below_source(root: Root, recordings: list[Path], record: Record) -> list[Path]:
+def _below_source(
+    root: Root, recordings: list[Path], file: Path, source: str, value: Any
+) -> list[Path]:
     folder = recordings[0].name if recordings else "h5_files"
-    return [root.path_of(folder, f"{record.source}/{record.text('file')}")]
+    return [root.path_of(folder, f"{source}/{_text(value)}")]
 
 
-def _anywhere(root: Root, recordings: list[Path], record: Record) -> list[Path]:
+def _anywhere(
+    root: Root, recordings: list[Path], file: Path, source: str, value: Any
+) -> list[Path]:
     """Below the root, beside the list, or the only recording of that name: the layout of the
     folders is not known."""
-    value, own = record.told["file"], record.of.file.parent.relative_to(root.path).as_posix()
+    own = file.parent.relative_to(root.path).as_posix()
     if not isinstance(value, str):
         return [root.path_of(".", value)]
     names = (value, re.sub(r"\.[A-Za-z0-9]{1,5}\Z", "", value) + ".npz")

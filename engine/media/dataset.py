@@ -29,7 +29,10 @@ MIN_PREFIX = 4
 def read(root: Path) -> Dataset:
     """All records below a root; DatasetError if there are none."""
     folder = _folder(root)
-    inside, files = Root(folder), _json_files(folder)
+    inside, names = Root(folder), sorted(entry.name for entry in entries(folder))
+    lists = [name for name in names if re.fullmatch(rf"{STEM}(_.+)?\.json", name, re.I)]
+    # Result files may lie in the same folder.
+    files = [folder / name for name in lists if not re.search(r"_results?(_|\.)", name, re.I)]
     if not files:
         found = (
             event_folder.windows(inside)
@@ -130,10 +133,3 @@ def _folder(root: Path) -> Path:
         f"The dataset root {quoted(str(root))} {why}: give the folder that holds {STEM}.json, a "
         "benchmark or event files."
     )
-
-
-def _json_files(folder: Path) -> list[Path]:
-    """The dataset's JSON files, perhaps none; result files may lie in the same folder."""
-    names = sorted(entry.name for entry in entries(folder))
-    found = [n for n in names if re.fullmatch(rf"{STEM}(_.+)?\.json", n, re.I)]
-    return [folder / n for n in found if not re.search(r"_results?(_|\.)", n, re.I)]

@@ -271,10 +271,7 @@ class Samples:
         **fields: Any,
     ) -> None:
         """Adds the sample of an event file: the first of `paths` that exists and lies inside.
-
-        `wrong`: why the sample cannot be shown; a problem, as those of the file are.
-        `refused`: why its question cannot be asked, so that no model is shown it.
-        """
+        `wrong`: why the sample cannot be shown.  `refused`: why its question cannot be asked."""
         every = [*problems, *filter(None, [refused])]
         missing = {kind: refused or _EVENTS_ONLY.format(kind) for kind in ("video", "image")}
         there, events = next((path for path in paths if os.path.lexists(path)), None), None

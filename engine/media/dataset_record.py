@@ -41,11 +41,6 @@ _MARKER = re.compile(r"\A\s*<event>\s*")
 ANSWER_ALONE = (
     "answer is given without choices, so the question is no multiple-choice question: add choices."
 )
-_NEEDS: Mapping[MediaKind, str] = {
-    "events": "neither event images nor raw events",
-    "video": "neither an MP4 nor a frame folder",
-    "image": "neither an MP4 nor a frame folder",
-}
 _Share = Annotated[float, Meta(ge=0, le=1)]
 _Boxes = Annotated[list[tuple[_Share, _Share, _Share, _Share]], Meta(max_length=100)]
 
@@ -125,9 +120,14 @@ class DatasetRecord:
             found = asked(question, options, answer, self.value.get("choice_form") or LETTERS)
         elif answer not in (None, ""):
             self.problems.append(ANSWER_ALONE)
-        self.problems += filter(None, [found.refused])
-        there = {"events": event_images or raw, "video": frames or mp4, "image": frames or mp4}
-        absent = {kind: self._why(kind) for kind in _NEEDS if not there[kind]}
+        missing = dict[str, str]()
+        if not event_images and not raw:
+            missing["events"] = self._why("events", "event images nor raw events")
+        if not frames and not mp4:
+            missing["video"] = missing["image"] = self._why("frames", "an MP4 nor a frame folder")
+        if found.refused:
+            self.problems.append(found.refused)
+            missing = dict.fromkeys(get_args(MediaKind), found.refused)
         return Sample(
             id=sample_id,
             sequence=self.clip.split("/")[0] if "/" in self.clip else clean(fields.split),
@@ -138,10 +138,13 @@ class DatasetRecord:
             mp4=mp4,
             truth={clean(key): clean(value) for key, value in fields.truth.items()},
             boxes={clean(name): tuple(boxes) for name, boxes in fields.boxes.items()},
-            missing=absent | found.missing(),
+            missing=missing,
             task=clean(fields.task),
             problems=tuple(self.problems),
-            **found.fields(),
+            question=found.question,
+            choices=found.choices,
+            choice_form=found.choice_form,
+            answer=found.answer,
         )
 
     def _file(self, kind: str, folder: str, value: object) -> Path | None:
@@ -203,30 +206,24 @@ class DatasetRecord:
                 self._note("frames", error)
             return ()
 
-    def _why(self, kind: MediaKind) -> str:
-        reasons = self._reasons["events" if kind == "events" else "frames"]
-        none = f"Its record names {_NEEDS[kind]}: pick another sample."
+    def _why(self, kind: str, needs: str) -> str:
+        reasons = self._reasons[kind]
+        none = f"Its record names neither {needs}: pick another sample."
         return "; ".join(reason.rstrip(".") for reason in reasons) + "." if reasons else none
 
 
 @dataclass(frozen=True)
 class AskedQuestion:
     """The fields of a Sample that a multiple-choice record decides.  `refused`: why the question
-    must not be asked; `choices` are then the options as given."""
+    must not be asked; `choices` are then the options as given.  The sample is then shown to no
+    model: asked in another form, it would count as another question, or leave the accuracy without
+    a word."""
 
     question: str = ""
     choices: tuple[str, ...] = ()
     choice_form: ChoiceForm = "letters"
     answer: str = ""
     refused: str = ""
-
-    def fields(self) -> dict[str, Any]:
-        return {key: value for key, value in vars(self).items() if key != "refused"}
-
-    def missing(self) -> dict[str, str]:
-        """A refused question's sample is shown to no model: asked in another form, it would count
-        as another question, or leave the accuracy without a word."""
-        return dict.fromkeys(get_args(MediaKind), self.refused) if self.refused else {}
 
 
 def asked(

@@ -133,15 +133,13 @@ def pictures(data: Data, name: str) -> Iterator[Image]:
             raise MediaError(f"{name} {NO_FRAMES}")
 
 
-def all_frames(
-    data: Data, name: str, wanted: Collection[int], threads: int = 1
-) -> tuple[dict[int, Image], int, int]:
+def all_frames(data: Data, name: str, wanted: Collection[int]) -> tuple[dict[int, Image], int, int]:
     """(the wanted frames by index, how many frames came, how many of them were damaged)."""
     kept: dict[int, Image] = {}
     count = damaged = 0
     chosen = set(wanted)
     with container(data, name) as clip:
-        _use(clip, threads)
+        _use(clip, 1)
         for count, frame in enumerate(clip.decode(clip.streams.video[0]), start=1):
             check_count(count, name)
             decoded = count * frame.width * frame.height
@@ -252,10 +250,10 @@ def check_count(count: int, name: str) -> None:
         raise MediaError(f"{name} has over {MAX_FRAMES:,} frames: cut it shorter.")
 
 
-def _use(clip: InputContainer, threads: int | None) -> None:
-    stream, count = clip.streams.video[0], THREADS if threads is None else threads
-    stream.thread_type = "NONE" if count == 1 else "AUTO"
-    stream.codec_context.thread_count = count
+def _use(clip: InputContainer, threads: int) -> None:
+    stream = clip.streams.video[0]
+    stream.thread_type = "NONE" if threads == 1 else "AUTO"
+    stream.codec_context.thread_count = threads
 
 
 def pixels(frame: Any) -> Image:

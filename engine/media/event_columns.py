@@ -1,4 +1,4 @@
-"""The columns of events as a file has them, and their check.
+"""The columns of events as a file has them: their names, their units, and their check.
 
 A reader gives times in microseconds, so fractions (which would be seconds) and times that cannot be
 microseconds are refused.
@@ -6,7 +6,8 @@ microseconds are refused.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+import re
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import KW_ONLY, dataclass, replace
 from typing import Any
 
@@ -32,6 +33,18 @@ MAX_ZERO = 0.01  # of the events
 MAX_CORNER = 100  # events in a row at x = 0, y = 0; 1 in the real and the demo recordings
 WRAP_US = 1_000_000  # between the events at an overflow
 REFUSED = f"although EventGPT's published code refuses streams of {LONG_MS:.0f} ms and longer."
+
+# The names that event files use.
+SPELLINGS = {
+    "x": ("x", "xs", "x_coordinate", "x_coordinates"),
+    "y": ("y", "ys", "y_coordinate", "y_coordinates"),
+    "t": ("t", "ts", "time", "times", "timestamp", "timestamps"),
+    "p": ("p", "ps", "pol", "pols", "polarity", "polarities", "on"),
+}
+MICROSECONDS = {"s": 1e6, "ms": 1e3, "us": 1.0, "ns": 1e-3}
+UNITS = "s, ms, us or ns"
+_UNIT = re.compile(r"(s|sec|seconds?)|(ms|milliseconds?)|(us|microseconds?)|(ns|nanoseconds?)")
+_NAME = re.compile(rf"([a-z]+)(?:[_ ]({_UNIT.pattern})|\s*[\[(]([^\])]+)[\])])")
 
 Numbers = npt.NDArray[Any]
 Times = npt.NDArray[np.int64]
@@ -65,6 +78,47 @@ class Columns:
         if len(parts) == 1:
             return parts[0]
         return Columns(*(np.concatenate([getattr(part, key) for part in parts]) for key in "xytp"))
+
+
+def known(names: Iterable[str]) -> dict[str, str]:
+    """x, y, t and p to the first name that is a spelling of it; those without one are left out."""
+    found: dict[str, str] = {}
+    for name in names:
+        for column, spellings in SPELLINGS.items():
+            if name.lower() in spellings:
+                found.setdefault(column, name)
+    return found
+
+
+def with_unit(name: str) -> tuple[str, str]:
+    """The name and the unit behind it, as in t_us, t[us] and "time (us)"; "" without one.  A unit
+    in brackets that is not known is given as it stands."""
+    text = _lower(name)
+    match = _NAME.fullmatch(text)
+    if match is None or match[1] not in SPELLINGS["t"]:
+        return text, ""
+    stated = match[2] or match[match.re.groups]
+    return match[1], unit(stated) or stated
+
+
+def unit(text: str) -> str:
+    """The key of MICROSECONDS that a text means, in any case; "" for an unknown one."""
+    match = _UNIT.fullmatch(_lower(text))
+    return list(MICROSECONDS)[(match.lastindex or 0) - 1] if match else ""
+
+
+def _lower(text: str) -> str:
+    plain = text.strip().lower()
+    return plain.replace("\N{MICRO SIGN}", "u").replace("\N{GREEK SMALL LETTER MU}", "u")
+
+
+def microseconds(values: Numbers, factor: float, name: str) -> Times:
+    """The times in whole microseconds; MediaError for one that is too large or no number."""
+    scaled = np.rint(values.astype(np.float64) * factor)
+    bad = ~(np.abs(scaled) < MAX_US)
+    if bad.any():
+        raise MediaError(f"{name} has a time of {values[bad][0]}: give microseconds.")
+    return scaled.astype(np.int64)
 
 
 def normalised(columns: Columns, name: str) -> Events:

@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import replace
+from importlib import import_module
 from itertools import pairwise
 from pathlib import Path
 
@@ -10,8 +13,9 @@ import numpy as np
 import numpy.typing as npt
 
 from engine.errors import MediaError
-from engine.media import readers
+from engine.media import kinds
 from engine.media.media_files import label
+from engine.media.recording import Damaged, Recording
 from engine.media_options import COUNT_SPLIT, DENSEST_US, Split, Window, time_text
 from engine.quoting import count
 from engine.types import Events, Extent, Image
@@ -19,11 +23,27 @@ from engine.types import Events, Extent, Image
 Part = slice | npt.NDArray[np.intp]  # events of one picture
 
 
+@contextmanager
+def opened(path: Path, name: str) -> Iterator[Recording]:
+    """The recording in a file, by the reader of its kind; MediaError if it is no event file."""
+    kind = kinds.of_file(path, path.name) or kinds.NPY
+    if kind.field != "events":
+        raise MediaError(kind.refusal(name, "a recording of events"))
+    reader = import_module(f"engine.media.readers.{kind.reader}")
+    try:
+        with reader.opened(path, name) as recording:
+            yield recording
+    except Damaged as error:
+        raise MediaError(
+            f"{name} is damaged or not {kind.name} ({error}): copy it again or record it again."
+        ) from error
+
+
 def read(path: Path, window: Window | None = None, name: str = "") -> Events:
     """The stream of an event file, or the part of it in the window.  MediaError if the file is
     missing, damaged or not plain numbers, or if the window is empty."""
     called = name or label(path)
-    with readers.opened(path, called) as recording:
+    with opened(path, called) as recording:
         found, lasts = recording.events(window), recording.duration_us()
     if window is None or window.end_us <= lasts + 1:
         return found

@@ -13,7 +13,6 @@ from pathlib import Path
 from engine.plain_files import open_regular
 
 HEAD = 1024  # bytes of a file that decide its kind
-TS_PACKET = 188  # bytes of a transport stream's packet, which begins with "G": ISO/IEC 13818-1
 _TO_MP4 = "convert it with `ffmpeg -i FILE clip.mp4`"
 _TO_PNG = "save it as PNG"
 _TO_NPY = "convert it to a .npy with a dict of the arrays x, y, t and p"
@@ -57,49 +56,45 @@ OLD_AEDAT = FileKind(
     "an AEDAT recording older than version 4", "", "convert it to .aedat4 with iniVation's DV"
 )
 
-# (offset, bytes there, kind): the first match decides.
+# How a file begins, and its kind: the first match decides.
 _MAGIC = (
-    (0, b"\x89PNG\r\n\x1a\n", PNG),
-    (0, b"\xff\xd8\xff", JPEG),
-    (0, b"GIF87a", GIF),
-    (0, b"GIF89a", GIF),
-    (0, b"\x93NUMPY", NPY),
-    (0, b"\x1a\x45\xdf\xa3", MATROSKA),  # EBML's own id, RFC 8794 11.2.1
-    *((4, b"ftyp" + brand, FileKind("a HEIF or AVIF picture", "", _TO_PNG))
-      for brand in (b"heic", b"heix", b"mif1", b"msf1", b"avif", b"avis")),
-    (4, b"ftypqt  ", MOV),
-    *((4, box, MP4) for box in (b"ftyp", b"moov", b"mdat", b"moof", b"styp", b"wide", b"pnot")),
-    (8, b"AVI ", AVI),
-    (8, b"WEBP", FileKind("a WebP picture", "", _TO_PNG)),
-    (8, b"WAVE", FileKind("a sound file (WAV)", "")),
-    (0, b"II*\0", FileKind("a TIFF picture", "", _TO_PNG)),
-    (0, b"MM\0*", FileKind("a TIFF picture", "", _TO_PNG)),
-    (6, b"\0\0\0\0", FileKind("a BMP picture", "", _TO_PNG)),  # with "BM" first, see `_by_content`
-    (0, b"<svg", FileKind("an SVG drawing", "", _TO_PNG)),
-    (0, b"%PDF", FileKind("a PDF document", "", _TO_PNG)),
-    (0, b"\x30\x26\xb2\x75\x8e\x66\xcf\x11", FileKind("a WMV (ASF) clip", "", _TO_MP4)),
-    (0, b"FLV\x01", FileKind("an FLV clip", "", _TO_MP4)),
-    (0, b"OggS", FileKind("an Ogg file", "", _TO_MP4)),
-    (0, b"DKIF", FileKind("an IVF clip", "", _TO_MP4)),
-    (0, b"nut/multimedia", FileKind("a NUT clip", "", _TO_MP4)),
-    (0, b"\0\0\1\xba", FileKind("an MPEG program stream", "", _TO_MP4)),
-    (0, b"\0\0\1\xb3", FileKind("a bare MPEG video stream", "", _TO_MP4)),
-    (0, b"#EXTM3U", FileKind("an HLS playlist", "", "give the clip itself")),
-    (0, b"ffconcat", FileKind("a playlist of FFmpeg", "", "give the clip itself")),
-    (0, b"\x89HDF\r\n\x1a\n", HDF5),
-    (0, b"PK\x03\x04", NPZ),
-    (0, b"#!AER-DAT4", AEDAT4),
-    (0, b"#!AER-DAT", OLD_AEDAT),
-    (0, b"#ROSBAG", FileKind("a ROS bag", "", _TO_NPY)),
-    (0, b"% ", FileKind("a Prophesee recording of an unknown kind", "", _TO_NPY)),
-)  # fmt: skip
-# Lines of the header, which begins with "% ", that tell what Prophesee's file is.
-_PROPHESEE = (
-    (re.compile(rb"^% ?(evt|format) ", re.MULTILINE), PROPHESEE_RAW),
-    (re.compile(rb"^% ?(Data file|Version) ", re.MULTILINE | re.IGNORECASE), PROPHESEE_DAT),
+    (rb"G.{187}G.{187}G", MPEGTS),  # each packet has 188 bytes: ISO/IEC 13818-1
+    # Lines of the header of Prophesee's files, which begins with "% ".
+    (rb"(?=%)(.*\n)?% ?(evt|format) ", PROPHESEE_RAW),
+    (rb"(?=%)(.*\n)?% ?(?i:data file|version) ", PROPHESEE_DAT),
+    (rb"\x89PNG\r\n\x1a\n", PNG),
+    (rb"\xff\xd8\xff", JPEG),
+    (rb"GIF8[79]a", GIF),
+    (rb"\x93NUMPY", NPY),
+    # EBML's own id, RFC 8794 11.2.1; its header names the type of document.
+    (rb"\x1a\x45\xdf\xa3.{0,56}webm", WEBM),
+    (rb"\x1a\x45\xdf\xa3", MATROSKA),
+    (rb".{4}ftyp(heic|heix|mif1|msf1|avif|avis)", FileKind("a HEIF or AVIF picture", "", _TO_PNG)),
+    (rb".{4}ftypqt  ", MOV),
+    (rb".{4}(ftyp|moov|mdat|moof|styp|wide|pnot)", MP4),
+    (rb".{8}AVI ", AVI),
+    (rb".{8}WEBP", FileKind("a WebP picture", "", _TO_PNG)),
+    (rb".{8}WAVE", FileKind("a sound file (WAV)", "")),
+    (rb"II\*\x00|MM\x00\*", FileKind("a TIFF picture", "", _TO_PNG)),
+    (rb"BM.{4}\x00{4}", FileKind("a BMP picture", "", _TO_PNG)),
+    (rb"<svg", FileKind("an SVG drawing", "", _TO_PNG)),
+    (rb"%PDF", FileKind("a PDF document", "", _TO_PNG)),
+    (rb"\x30\x26\xb2\x75\x8e\x66\xcf\x11", FileKind("a WMV (ASF) clip", "", _TO_MP4)),
+    (rb"FLV\x01", FileKind("an FLV clip", "", _TO_MP4)),
+    (rb"OggS", FileKind("an Ogg file", "", _TO_MP4)),
+    (rb"DKIF", FileKind("an IVF clip", "", _TO_MP4)),
+    (rb"nut/multimedia", FileKind("a NUT clip", "", _TO_MP4)),
+    (rb"\x00\x00\x01\xba", FileKind("an MPEG program stream", "", _TO_MP4)),
+    (rb"\x00\x00\x01\xb3", FileKind("a bare MPEG video stream", "", _TO_MP4)),
+    (rb"#EXTM3U", FileKind("an HLS playlist", "", "give the clip itself")),
+    (rb"ffconcat", FileKind("a playlist of FFmpeg", "", "give the clip itself")),
+    (rb"\x89HDF\r\n\x1a\n", HDF5),
+    (rb"PK\x03\x04", NPZ),
+    (rb"#!AER-DAT4", AEDAT4),
+    (rb"#!AER-DAT", OLD_AEDAT),
+    (rb"#ROSBAG", FileKind("a ROS bag", "", _TO_NPY)),
+    (rb"% ", FileKind("a Prophesee recording of an unknown kind", "", _TO_NPY)),
 )
-_BMP = 6
-_DOCTYPE = 64  # bytes of an EBML header, which names the type of document
 _MAX_GIF = 64 << 20  # bytes in which a second picture is looked for
 _EXTENSION, _PICTURE, _TABLE = 0x21, 0x2C, 0x80  # of a GIF
 _ENDINGS = {
@@ -127,14 +122,9 @@ def of(head: bytes, name: str) -> FileKind | None:
 
 
 def by_content(head: bytes) -> FileKind | None:
-    if all(head[at : at + 1] == b"G" for at in (0, TS_PACKET, 2 * TS_PACKET)):
-        return MPEGTS
-    for lines, kind in _PROPHESEE:
-        if head.startswith(b"%") and lines.search(head):
+    for start, kind in _MAGIC:
+        if re.match(start, head, re.DOTALL):
             return kind
-    for at, magic, kind in _MAGIC:
-        if head.startswith(magic, at) and (at != _BMP or head.startswith(b"BM")):
-            return WEBM if kind is MATROSKA and b"webm" in head[:_DOCTYPE] else kind
     return None
 
 

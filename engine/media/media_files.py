@@ -51,22 +51,21 @@ def by_number(path: Path) -> tuple[float, str]:
 
 def content(path: Path) -> bytes:
     """All bytes of a file; MediaError if it is missing, unreadable, empty or above 1 GiB."""
-    found = large(path, MAX_BYTES)
+    found = large(path)
     with opened(found) as file, _readable(label(path)):
         return file.read(len(found))
 
 
-def large(path: Path, limit: int | None = -1) -> Large:
-    """The file without reading it; MediaError as for `content`.  `limit` None is for a file that is
-    never read as a whole; -1 means MAX_BYTES."""
+def large(path: Path, *, whole: bool = True) -> Large:
+    """The file without reading it; MediaError as for `content`.  A file that is never read as a
+    whole may have any size."""
     name = label(path)
     with _readable(name):
         if not path.is_file():
             raise MediaError(f"{name} does not exist or is not a file: restore it or pick another.")
         found = Large(path, _state(path.stat()))
-    limit = MAX_BYTES if limit == -1 else limit
-    if limit is not None and len(found) > limit:
-        raise MediaError(f"{name} has {len(found):,} bytes: give a file of at most {limit:,}.")
+    if whole and len(found) > MAX_BYTES:
+        raise MediaError(f"{name} has {len(found):,} bytes: give a file of at most {MAX_BYTES:,}.")
     if not len(found):
         raise MediaError(f"{name} is empty (0 bytes): copy it again from its source.")
     return found

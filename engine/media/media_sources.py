@@ -13,9 +13,8 @@ from functools import partial
 from pathlib import Path
 
 from engine.errors import MediaError
-from engine.media import events, images, kinds, perturb, video
+from engine.media import decoding, events, images, kinds, perturb, video
 from engine.media.media_files import Data, content, label, large, opened
-from engine.media.perturb import Changes
 from engine.media_options import COUNT_SPLIT, Split, Window, time_text
 from engine.quoting import count as counted
 from engine.types import ChosenFrames, Image, MediaKind, MediaOptions, Sample
@@ -43,8 +42,7 @@ Read = Callable[[], LoadedPictures]
 
 
 def of(sample: Sample, kind: MediaKind, how: MediaOptions) -> list[tuple[str, Read]]:
-    """(name, way to read) of the sample's sources for one kind, best first; empty if it has no
-    file for it."""
+    """(name, way to read) of the sample's sources for one kind, best first."""
     sources: list[tuple[str, Read]] = []
     if kind == "events":  # prepared event images first, unless a setting asks for others than those
         options = {"window": how.window, "split": how.split, "perturb": how.perturbed}
@@ -81,7 +79,7 @@ def previews(sample: Sample) -> Iterator[Image]:
             yield from (still(content(path), label(path)) for path in paths[len(paths) // 2 :][:1])
     with suppress(MediaError):
         if sample.mp4:
-            yield video.first(large(sample.mp4), label(sample.mp4))
+            yield next(decoding.pictures(large(sample.mp4), label(sample.mp4)))
     with suppress(MediaError):
         if sample.events:
             part = sample.window or Window(0, PREVIEW_US)
@@ -124,16 +122,16 @@ def still(data: bytes, name: str) -> Image:
         return images.decode(data, name)
     if kinds.moves(data):
         raise MediaError(f"{name} is an animated GIF, not a picture: give it as a clip.")
-    return video.first(data, name)
+    return next(decoding.pictures(data, name))
 
 
 def _rendered(sample: Sample, how: MediaOptions) -> LoadedPictures:
     """The pictures of the window; the digest covers the events, whatever file they are from."""
     assert sample.events is not None
     name = label(sample.events)
-    window, changes = how.window_of(sample), Changes.of(how, sample.id)
+    window, changes = how.window_of(sample), how.perturbed
     plain = events.read(sample.events, window)
-    stream = perturb.stream(plain, changes, name)
+    stream = perturb.stream(plain, how, sample.id, name)
     try:
         pictures = tuple(events.render(stream, how.split, how.extent))
     except MediaError as error:
@@ -144,6 +142,7 @@ def _rendered(sample: Sample, how: MediaOptions) -> LoadedPictures:
     source = f"raw events: {len(stream):,} in {stream.duration_ms:,.1f} ms{where}, {slices}"
     notes = list(stream.warnings)
     if changes:
+        source += f", perturbed by {changes}"
         notes.append(
             f"Perturbed by {changes}: {len(stream):,} events in {stream.duration_ms:,.1f} ms "
             f"instead of {len(plain):,} in {plain.duration_ms:,.1f} ms."
@@ -155,10 +154,10 @@ def _rendered(sample: Sample, how: MediaOptions) -> LoadedPictures:
             "the area of its slice's events."
         )
     sizes = {picture.shape for picture in pictures}  # a file may or may not state the sensor's
-    tag = f"raw events {how.split} {sorted(sizes)}{changes.tag}"
+    tag = f"raw events {how.split} {sorted(sizes)}"
+    tag += f" perturbed {changes} {sample.id}" if changes else ""
     columns = (stream.x, stream.y, stream.t, stream.p)  # in one byte order on all machines
     data = [column.astype(column.dtype.newbyteorder("<")).tobytes() for column in columns]
-    source += f", perturbed by {changes}" if changes else ""
     return LoadedPictures(pictures, data, tag, source, tuple(notes), how.extent)
 
 

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from engine.errors import BadInput, MediaError
-from engine.media import events, images, kinds, media_sources, readers, video
+from engine.media import events, images, kinds, media_sources, video
 from engine.media.media_files import by_number, content, large
 from engine.media_options import Window
 from engine.plain_files import reason
@@ -107,7 +107,7 @@ def gather(
 
 def _events(path: Path, name: str) -> None:
     """Draws a short recording; of a long one, which needs a window, only the beginning is read."""
-    with readers.opened(path, name) as recording:
+    with events.opened(path, name) as recording:
         if recording.duration_us() >= CHECKED.length_us:
             recording.events(CHECKED)
             return

@@ -9,67 +9,31 @@ microseconds.
 from __future__ import annotations
 
 import hashlib
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
 import numpy as np
 import numpy.typing as npt
 
 from engine.errors import MediaError
-from engine.media_options import Change, Perturbation, perturbed_text
+from engine.media_options import Change
 from engine.types import Events, MediaOptions
 
 HOT_US = 1_000  # between two events of a hot pixel: 1,000 a second
 MAX_EVENTS = 1 << 24  # with those of hot pixels: about 1 GB while they are merged
 
 Mask = npt.NDArray[np.bool_]
-Pixels = npt.NDArray[np.int64]  # their numbers
 
 
-@dataclass(frozen=True)
-class Changes:
-    """The changes of strength above 0 for one sample."""
-
-    found: tuple[Perturbation, ...] = ()
-    seed: int = 0
-    sample: str = ""
-
-    @classmethod
-    def of(cls, how: MediaOptions, sample: str) -> Changes:
-        return cls(tuple(one for one in how.perturb if one.strength), how.perturb_seed, sample)
-
-    def __bool__(self) -> bool:
-        return bool(self.found)
-
-    def __str__(self) -> str:
-        return perturbed_text(self.found, self.seed)
-
-    def strength(self, change: Change) -> float:
-        """0 without this change."""
-        return next((one.strength for one in self.found if one.change == change), 0.0)
-
-    def generator(self, change: Change) -> np.random.Generator:
-        """A new generator at its start, for this change of this sample."""
-        text = f"{self.seed} {change} {self.sample}"
-        digest = hashlib.blake2b(text.encode(errors="surrogatepass"), digest_size=16).digest()
-        return np.random.Generator(np.random.PCG64(int.from_bytes(digest, "little")))
-
-    @property
-    def tag(self) -> str:
-        """What digests add; "" without changes."""
-        return f" perturbed {self} {self.sample}" if self else ""
+def strength(how: MediaOptions, change: Change) -> float:
+    """0 without this change."""
+    return next((one.strength for one in how.perturb if one.change == change), 0.0)
 
 
-def _arrived(count: int, changes: Changes) -> Mask:
-    """Each of `count` things arrives with probability 1 - strength of "drop"."""
-    share = changes.strength("drop")
-    return changes.generator("drop").random(count) >= share if share else np.ones(count, np.bool_)
-
-
-def middle(begin: int, after: int, share: float) -> tuple[int, int]:
-    """[low, high) after the share has been cut off, half of it at each end; at least 1 long."""
-    left = max(1, round((after - begin) * (1 - share)))
-    low = begin + (after - begin - left) // 2
-    return low, low + left
+def generator(how: MediaOptions, change: Change, sample: str) -> np.random.Generator:
+    """A new generator at its start, for this change of this sample."""
+    text = f"{how.perturb_seed} {change} {sample}"
+    digest = hashlib.blake2b(text.encode(errors="surrogatepass"), digest_size=16).digest()
+    return np.random.Generator(np.random.PCG64(int.from_bytes(digest, "little")))
 
 
 def evenly(count: int, share: float, phase: float = 0.0) -> Mask:
@@ -79,36 +43,34 @@ def evenly(count: int, share: float, phase: float = 0.0) -> Mask:
     return stays
 
 
-def hot_pixels(generator: np.random.Generator, pixels: int, share: float) -> Pixels:
-    """The numbers of the hot pixels, ascending: at least one; more strength adds to them."""
-    order = np.argsort(generator.random(pixels), kind="stable")
-    return np.sort(order[: max(1, round(share * pixels))])
-
-
-def stream(plain: Events, changes: Changes, name: str) -> Events:
-    """The changed stream; MediaError if nothing is left of it or it becomes too large.
+def stream(plain: Events, how: MediaOptions, sample: str, name: str) -> Events:
+    """The stream of a sample, changed; MediaError if nothing is left of it or it becomes too large.
 
     Drop and jitter are drawn per event of the plain stream; hot pixels fire, and the window is cut,
     between its first and last event.  The rate is lowered last, as at the output of a sensor.
     """
-    if not changes:
+    if not how.perturbed:
         return plain
     begin, after = int(plain.t.min()), int(plain.t.max()) + 1
-    found = plain.take(_arrived(len(plain), changes))
-    if deviation := changes.strength("jitter"):
-        noise = changes.generator("jitter").standard_normal(len(plain)) * deviation
-        moved = replace(plain, t=plain.t + np.rint(noise).astype(np.int64))
-        found = _ordered(moved.take(_arrived(len(plain), changes)))
-    if changes.strength("hot"):
-        found = _with_hot_pixels(found, changes, begin, after, name)
-    if share := changes.strength("window"):
-        low, high = middle(begin, after, share)
-        found = found.take((found.t >= low) & (found.t < high))
-    if share := changes.strength("rate"):
-        phase = changes.generator("rate").random()
+    kept = generator(how, "drop", sample).random(len(plain)) >= strength(how, "drop")
+    found = plain.take(kept)
+    if deviation := strength(how, "jitter"):
+        noise = generator(how, "jitter", sample).standard_normal(len(plain)) * deviation
+        found = _ordered(replace(found, t=found.t + np.rint(noise[kept]).astype(np.int64)))
+    if share := strength(how, "hot"):
+        draw = generator(how, "hot", sample)
+        found = _with_hot_pixels(found, share, draw, begin, after, name)
+    if share := strength(how, "window"):
+        left = max(1, round((after - begin) * (1 - share)))
+        low = begin + (after - begin - left) // 2  # as much is cut off at each end
+        found = found.take((found.t >= low) & (found.t < low + left))
+    if share := strength(how, "rate"):
+        phase = generator(how, "rate", sample).random()
         found = _ordered(found).take(evenly(len(found), share, phase))
     if not len(found):
-        raise MediaError(f"{name} has no event left after {changes}: choose a lower strength.")
+        raise MediaError(
+            f"{name} has no event left after {how.perturbed}: choose a lower strength."
+        )
     return found
 
 
@@ -117,12 +79,16 @@ def _ordered(events: Events) -> Events:
     return events.take(np.argsort(events.t, kind="stable"))
 
 
-def _with_hot_pixels(events: Events, changes: Changes, begin: int, after: int, name: str) -> Events:
-    """With an event every HOT_US at each hot pixel, merged by time."""
-    pixels, generator = events.width * events.height, changes.generator("hot")
-    hot = hot_pixels(generator, pixels, changes.strength("hot"))
-    phases = generator.integers(0, HOT_US, pixels)[hot]
-    polarity = generator.integers(0, 2, pixels, dtype=np.uint8)[hot]
+def _with_hot_pixels(
+    events: Events, share: float, draw: np.random.Generator, begin: int, after: int, name: str
+) -> Events:
+    """With an event every HOT_US at each hot pixel, merged by time.  At least one pixel is hot, and
+    a larger share adds to them."""
+    pixels = events.width * events.height
+    order = np.argsort(draw.random(pixels), kind="stable")
+    hot = np.sort(order[: max(1, round(share * pixels))])
+    phases = draw.integers(0, HOT_US, pixels)[hot]
+    polarity = draw.integers(0, 2, pixels, dtype=np.uint8)[hot]
     counts = np.maximum(0, -((begin + phases - after) // HOT_US))
     if len(events) + int(counts.sum()) > MAX_EVENTS:
         raise MediaError(

@@ -144,8 +144,7 @@ def _record(names: list[Any], places: list[object], size: int) -> np.dtype[Any]:
 
 
 def load(data: bytes, start: int = 0) -> object:
-    """The value of the pickle at offset `start`; RefusedError for anything but arrays, lists and
-    dicts."""
+    """The value of the pickle at offset `start`; RefusedError for all but arrays, lists, dicts."""
     file = io.BytesIO(data)  # shares the bytes
     file.seek(start)
     try:
@@ -197,7 +196,13 @@ def _load(file: io.BytesIO) -> object:
                     raise RefusedError("a dict with a key that is no text")
                 stack[-1].update(zip(values[::2], values[1::2], strict=True))
             case "GLOBAL" | "STACK_GLOBAL":
-                stack.append(_name(*(values or operand.split(" ", 1))))
+                module, called = values or operand.split(" ", 1)
+                if not isinstance(called, str) or not isinstance(module, str):
+                    raise RefusedError("a name that is not text")
+                path = f"{module[:80]}.{called[:80]}"
+                if path not in NAMES:
+                    raise RefusedError(f"the name {path[:80]!r}, which is no part of an array")
+                stack.append(Call(path.rpartition(".")[2]))
             case "REDUCE" if isinstance(values[0], Call) and values[0].arguments is None:
                 stack.append(Call(values[0].name, values[1]))
             case "BUILD" if isinstance(stack[-1], Call):
@@ -211,12 +216,3 @@ def _load(file: io.BytesIO) -> object:
             case _:
                 raise RefusedError(f"the pickle operation {name}")
     raise RefusedError("a pickle without an end")
-
-
-def _name(module: object, name: object) -> Call:
-    if not isinstance(name, str) or not isinstance(module, str):
-        raise RefusedError("a name that is not text")
-    path = f"{module[:80]}.{name[:80]}"
-    if path not in NAMES:
-        raise RefusedError(f"the name {path[:80]!r}, which is no part of an array")
-    return Call(name.rpartition(".")[2])

@@ -8,14 +8,16 @@ known between which times their events lie (Indexed), or is found out from sampl
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
+from bisect import bisect_left
 from collections.abc import Iterator
 from dataclasses import replace
+from typing import Any, BinaryIO
 
 import numpy as np
 import numpy.typing as npt
 
 from engine.errors import MediaError
-from engine.media import event_columns
+from engine.media import event_columns, media_files
 from engine.media.event_columns import Columns, Times, no_events, normalised
 from engine.media_options import Window
 from engine.types import Events
@@ -98,12 +100,12 @@ class Indexed(Recording):
 
     @abstractmethod
     def blocks(self, first: int, stop: int) -> Iterator[Columns]:
-        """The events from one block to before another, in file order; the notes are complete
-        after."""
+        """The events from one block to before another, in file order; then the notes are whole."""
 
     def counted(self) -> tuple[Times, Counts]:
-        """Increasing times, and how many events are before each; the last one is the total."""
-        raise NotImplementedError
+        """Increasing times, and how many events are before each; the last one is the total, or 0 if
+        all events have to be read."""
+        return self.low[:1], np.zeros(1, np.int64)
 
     def finished(self, columns: Columns) -> Columns:
         """The events of a window with what the file says about all."""
@@ -228,12 +230,7 @@ class Ascending(Indexed):
         for time in times.tolist():
             block = max(int(np.searchsorted(starts, time)) - 1, 0)
             low, high = self._places[block : block + 2]
-            while low < high:
-                middle = (low + high) // 2
-                if self.times(middle, middle + 1)[0] < time:
-                    low = middle + 1
-                else:
-                    high = middle
+            low += bisect_left(range(low, high), time, key=lambda at: self.times(at, at + 1)[0])
             places.append(max(low, places[-1]))
         return np.array(places[1:], np.int64)
 
@@ -242,3 +239,32 @@ class Ascending(Indexed):
             raise MediaError(f"{self.name} {STEPS_BACK}")
         columns = Columns.joined(list(self._pieces(0, self.size)))
         return Whole(self.finished(columns), self.name)
+
+
+class Rows(Ascending):
+    """Rows of an open file, of one type and from a place on, each an event."""
+
+    def __init__(
+        self, file: BinaryIO, start: int, size: int, dtype: np.dtype[Any], name: str
+    ) -> None:
+        self._file, self._start, self._dtype, self.name = file, start, dtype, name
+        self.floats = dtype["t"].kind == "f"
+        super().__init__(name, size)
+
+    def rows(self, first: int, last: int) -> npt.NDArray[Any]:
+        size = self._dtype.itemsize
+        place = self._start + first * size
+        found = media_files.part(self._file, place, (last - first) * size, self.name)
+        return np.frombuffer(found, self._dtype)
+
+    def columns(self, first: int, last: int) -> Columns:
+        table = self.rows(first, last)
+        return Columns(*(np.ascontiguousarray(table[key]) for key in "xytp"))
+
+    def times(self, first: int, last: int) -> Times:
+        times = self.rows(first, last)["t"]
+        if self.floats:
+            # Values that are no whole microseconds are refused when the events are read.
+            times = np.nan_to_num(times.astype(np.float64), posinf=2**62, neginf=-(2**62))
+            times = np.clip(times, -(2**62), 2**62)
+        return times.astype(np.int64)

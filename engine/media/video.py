@@ -8,7 +8,7 @@ needs no more memory than a short one.  Folders of frames use the same rules, bu
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from fractions import Fraction
 from pathlib import Path
 
@@ -71,15 +71,7 @@ def decode(data: Data, name: str, choice: Choice) -> Clip:
     if some := decoding.some_frames(data, name, choice):
         kept, indices, count = some
         return Clip(tuple(kept[i] for i in indices), tuple(indices), count)
-    found = _of_all(data, name, choice)
-    with opened(data) as file:  # FFmpeg reads a GIF without its end mark without an error
-        head = file.read(4)
-        file.seek(max(0, len(data) - _TAIL))
-        whole = file.read().rstrip(b"\0").endswith(b";")
-    if head != b"GIF8" or whole:
-        return found
-    note = f"{name} has no end mark: it may be cut off, and frames may be missing."
-    return replace(found, notes=(*found.notes, note))
+    return _of_all(data, name, choice)
 
 
 def _of_all(data: Data, name: str, choice: Choice) -> Clip:
@@ -98,12 +90,13 @@ def _of_all(data: Data, name: str, choice: Choice) -> Clip:
         notes.append(f"{name} announces {expected:,} frames; {count:,} could be decoded.")
     if damaged:
         notes.append(f"{name} is damaged: {damaged:,} of its frames were repaired by the decoder.")
+    with opened(data) as file:  # FFmpeg reads a GIF without its end mark without an error
+        head = file.read(4)
+        file.seek(max(0, len(data) - _TAIL))
+        whole = file.read().rstrip(b"\0").endswith(b";")
+    if head == b"GIF8" and not whole:
+        notes.append(f"{name} has no end mark: it may be cut off, and frames may be missing.")
     return Clip(tuple(kept[i] for i in wanted), tuple(wanted), count, tuple(notes))
-
-
-def first(data: Data, name: str) -> Image:
-    """Frame 0 of a clip, for previews; no later frame is decoded."""
-    return next(decoding.pictures(data, name))
 
 
 def times(path: Path) -> tuple[float, ...]:

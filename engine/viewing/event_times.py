@@ -13,7 +13,6 @@ import numpy as np
 import numpy.typing as npt
 
 from engine.media import events as streams
-from engine.media import readers
 from engine.media.media_files import label
 from engine.media_options import COUNT_SPLIT, Split, time_text
 from engine.types import Events, Image
@@ -67,7 +66,7 @@ class EventRates:
 def rates(path: Path, bins: int = RATE_BINS) -> EventRates:
     """Of a recording of any length, in memory that does not grow with it if its format allows that;
     MediaError if it cannot be read."""
-    with readers.opened(path, label(path)) as recording:
+    with streams.opened(path, label(path)) as recording:
         return EventRates(recording.duration_us(), recording.rates(bins))
 
 

@@ -152,7 +152,7 @@ def _stream(sample: Sample, how: MediaOptions) -> Events | None:
     if sample.events is None:
         return None
     plain = read_events(sample.events, how.window_of(sample))
-    return perturb.stream(plain, perturb.Changes.of(how, sample.id), sample.events.name)
+    return perturb.stream(plain, how, sample.id, sample.events.name)
 
 
 def _event_images(found: Media, stream: Events | None, split: Split, window: float) -> SeenRow:

@@ -10,7 +10,7 @@ import faery
 import numpy as np
 import numpy.typing as npt
 
-from engine.media import readers
+from engine.media.events import opened
 from engine.types import Events
 
 Array = npt.NDArray[Any]
@@ -104,5 +104,5 @@ def assert_equal(found: Events, expected: Array) -> None:
 
 
 def read(path: Path) -> Events:
-    with readers.opened(path, path.name) as recording:
+    with opened(path, path.name) as recording:
         return recording.events(None)

@@ -34,7 +34,7 @@ def test_every_kind_gives_the_frames_of_a_plain_decoding(kind: str, codec: str, 
     found = video.decode(data, "a", lambda n: video.choose(n, rule))
     assert found.count == len(everything) == 60 and len(found.images) == 8
     np.testing.assert_array_equal(found.images, [everything[i] for i in found.indices])
-    np.testing.assert_array_equal(video.first(data, "a"), everything[0])
+    np.testing.assert_array_equal(next(decoding.pictures(data, "a")), everything[0])
 
 
 @pytest.mark.skipif(not hasattr(os, "sched_getscheduler"), reason="no such call on this system")
@@ -64,11 +64,11 @@ def test_what_is_no_other_format_is_left_to_the_reader_of_mp4(head: bytes) -> No
 def test_a_reader_may_not_call_on_another_one(kind: str, monkeypatch: pytest.MonkeyPatch) -> None:
     """FFmpeg itself compares the name of each reader it opens with the one that is allowed."""
     data = clips.encoded(kind, {"gif": "gif"}.get(kind, "mpeg4"))
-    assert video.first(data, "a").shape == (48, 64, 3)
+    assert next(decoding.pictures(data, "a")).shape == (48, 64, 3)
     other = "gif" if kind != "gif" else "avi"
     monkeypatch.setattr(decoding, "_FORMATS", {kind: other})
     with pytest.raises(MediaError, match="could not be decoded"):
-        video.first(data, "a")
+        next(decoding.pictures(data, "a"))
 
 
 @pytest.mark.parametrize("kind", ["mp4", "matroska", "mpegts", "avi"])

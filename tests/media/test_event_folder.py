@@ -60,13 +60,12 @@ def test_files_that_differ_in_their_ending_only(tmp_path: Path) -> None:
 
 
 def test_texts_are_recordings_only_where_no_other_files_are(tmp_path: Path) -> None:
-    kinds = (".npy", ".txt", ".csv")
     for name in ("README.txt", "LICENSE_MIT.txt", "requirements-dev.txt", "rectify_map.h5"):
         put(tmp_path / name)
     first, second = put(tmp_path / "events.txt"), put(tmp_path / "other.csv")
-    assert event_folder.event_files(Root(tmp_path), kinds) == [first, second]
+    assert event_folder.event_files(Root(tmp_path)) == [first, second]
     binary = put(tmp_path / "sub" / "a.npy")
-    assert event_folder.event_files(Root(tmp_path), kinds) == [binary]
+    assert event_folder.event_files(Root(tmp_path)) == [binary]
 
 
 def test_an_empty_file_is_a_problem_of_its_own(tmp_path: Path) -> None:

@@ -12,7 +12,6 @@ import pytest
 from engine import media
 from engine.errors import MediaError
 from engine.media import perturb
-from engine.media.perturb import Changes
 from engine.media_options import CHANGES, perturbations, window
 from engine.types import DEFAULT_MEDIA, Events, MediaOptions, Sample
 from tests.media import test_events
@@ -41,8 +40,7 @@ def how(text: str, seed: int = 0, **more: object) -> MediaOptions:
 
 
 def changed(text: str, seed: int = 0, sample: str = "one", plain: Events | None = None) -> Events:
-    changes = Changes.of(how(text, seed), sample)
-    return perturb.stream(plain or recording(), changes, "a.npy")
+    return perturb.stream(plain or recording(), how(text, seed), sample, "a.npy")
 
 
 def columns(stream: Events) -> list[tuple[int, int, int, int]]:
@@ -108,7 +106,7 @@ def test_the_rate_is_lowered_evenly_not_at_random() -> None:
     stays = perturb.evenly(COUNT, 0.25, 0.4)
     for start in range(0, COUNT, 100):
         assert abs(stays[start : start + 100].sum() - 75) <= 1
-    random = perturb._arrived(COUNT, Changes.of(how("drop:0.25"), "one"))
+    random = perturb.generator(how(""), "drop", "one").random(COUNT) >= 0.25
     assert any(abs(random[start : start + 100].sum() - 75) > 1 for start in range(0, COUNT, 100))
 
 
@@ -150,7 +148,7 @@ def test_pictures_are_drawn_of_the_window_then_changed_then_split(tmp_path: Path
     found = media.load(saved(tmp_path, plain), "events", options)
     columns_of = [np.flatnonzero((image != 255).any(axis=(0, 2))) for image in found.images]
     shown = np.arange(50, 150)[25:75]  # of the window, the middle half
-    phase = Changes.of(options, "one").generator("rate").random()
+    phase = perturb.generator(options, "rate", "one").random()
     left = shown[perturb.evenly(len(shown), 0.5, phase)]
     assert np.concatenate(columns_of).tolist() == left.tolist()
     assert [len(one) for one in columns_of] == [len(left) // 5] * 5

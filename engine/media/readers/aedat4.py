@@ -42,14 +42,12 @@ _PACKET = np.dtype([(key, "<i8") for key in ("stream", "at", "size", "count", "s
 _STREAM = re.compile(r'<node name="([0-9]{1,9})"')
 _VALUE = re.compile(r'<attr key="([^"]{0,99})"[^>]{0,99}>([^<]{0,99})<')
 _SIDE = re.compile("[0-9]{1,9}")
-
-
 Places = npt.NDArray[np.int64]
 
 
 @contextmanager
 def opened(path: Path, name: str) -> Iterator[Recording]:
-    with media_files.opened(media_files.large(path, None)) as file:
+    with media_files.opened(media_files.large(path, whole=False)) as file:
         yield _Aedat4(file, name)
 
 

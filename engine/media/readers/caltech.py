@@ -28,7 +28,7 @@ MAX_BACKWARD = 20  # of so many events at most one steps back in time
 
 @contextmanager
 def opened(path: Path, name: str) -> Iterator[Recording]:
-    refuse_many(len(media_files.large(path, None)) // SIZE, name)
+    refuse_many(len(media_files.large(path, whole=False)) // SIZE, name)
     data = np.frombuffer(media_files.content(path), np.uint8)
     rows = data[: len(data) // SIZE * SIZE].reshape(-1, SIZE)
     high, middle, low = (rows[:, at].astype(np.int64) for at in (2, 3, 4))

@@ -23,10 +23,9 @@ import numpy as np
 import numpy.typing as npt
 
 from engine.errors import MediaError
-from engine.media.event_columns import MAX_SIDE, MAX_US, Columns, Numbers, Times
+from engine.media import event_columns
+from engine.media.event_columns import MAX_SIDE, MAX_US, MICROSECONDS, Columns, Numbers, Times
 from engine.media.media_files import large
-from engine.media.readers.column_names import MICROSECONDS, UNITS, known, microseconds
-from engine.media.readers.column_names import unit as known_unit
 from engine.media.recording import Ascending, Recording
 from engine.quoting import listed, quoted
 
@@ -47,7 +46,6 @@ class Table:
     """The columns x, y, t and p in one place of a file: arrays, or the fields of one array."""
 
     place: str
-    count: int
     arrays: Mapping[str, Any]
     fields: Mapping[str, str]
 
@@ -70,7 +68,7 @@ class _Hdf5(Ascending):
         self.sensor = _size(file, self._table)
         self._rectify: npt.NDArray[np.float64] | None = None
         self._factor, self._offset = MICROSECONDS[stated or "us"], offset or 0
-        count = self._table.count
+        count = len(self._table.arrays["t"])
         places = ((0, EDGE), (max(count - EDGE, 0), count))
         ends = np.concatenate([self._table.read("t", *place) for place in places])
         if offset is not None or file.get("ms_to_idx", getlink=True) is not None:
@@ -92,7 +90,7 @@ class _Hdf5(Ascending):
                 f"{stated or 'fractions'}: give microseconds."
             )
         self._rectify = _rectify_map(path.with_name(f"{RECTIFY_MAP}.h5"), self.name)
-        if self.sensor is None and self._rectify is None and self._table.count:
+        if self.sensor is None and self._rectify is None and len(ends):
             # Others use DSEC's layout with larger sensors too.
             largest = (int(self._table.read(column, 0, EDGE).max()) for column in "xy")
             fits = all(most < side for most, side in zip(largest, DSEC_SIZE, strict=True))
@@ -114,7 +112,7 @@ class _Hdf5(Ascending):
     def _us(self, raw: Numbers) -> Times:
         if raw.dtype.kind in "iub" and self._factor == 1:
             return raw.astype(np.int64) + self._offset
-        return microseconds(raw, self._factor, self.name)
+        return event_columns.microseconds(raw, self._factor, self.name)
 
 
 def _unit(array: Any, name: str) -> str:
@@ -125,12 +123,12 @@ def _unit(array: Any, name: str) -> str:
         small = array.attrs.get_id(key).get_storage_size() <= MAX_UNIT
         value = array.attrs[key] if small else f"more than {MAX_UNIT} bytes"
         text = value.decode("utf-8", "replace") if isinstance(value, bytes) else value
-        found = known_unit(text) if isinstance(text, str) else ""
+        found = event_columns.unit(text) if isinstance(text, str) else ""
         if not found:
             # A wrong unit makes times wrong by a factor of 1,000, so none is guessed.
             raise MediaError(
                 f"{name} states its times in {quoted(text)}, which is no known unit: set the "
-                f"attribute `{key}` to {UNITS}."
+                f"attribute `{key}` to {event_columns.UNITS}."
             )
         return found
     return ""
@@ -209,7 +207,7 @@ def file_of(path: Path, name: str) -> Iterator[Any]:
         raise MediaError(
             f"{name} needs libraries that cannot be imported: run `pip install h5py hdf5plugin`."
         ) from error
-    large(path, None)
+    large(path, whole=False)
     how = {"rdcc_nbytes": CACHE, "locking": False}
     with _readable(name, OSError, RuntimeError), h5py.File(path, "r", **how) as file:
         yield file
@@ -239,7 +237,7 @@ def table_of(file: Any, name: str) -> Table:
             raise MediaError(f"{name} has more than {MAX_NODES} groups and arrays: {ADVICE}.")
         for path, member in seen.items():
             keys = member if hasattr(member, "keys") else getattr(member, "dtype", None)
-            columns = known(getattr(keys, "names", keys) or ())
+            columns = event_columns.known(getattr(keys, "names", keys) or ())
             if len(columns) == 4:
                 places.append(_table(path, member, columns, name))
     chosen = [place for place in places if place.place.split("/")[0] == USED] or places
@@ -265,7 +263,7 @@ def _table(path: str, member: Any, columns: dict[str, str], name: str) -> Table:
     """The columns in a group, or in one array with fields."""
     if not hasattr(member, "keys"):
         array = plain(member, path, name, axes=1)
-        return Table(path, len(array), dict.fromkeys("xytp", array), columns)
+        return Table(path, dict.fromkeys("xytp", array), columns)
     arrays = {
         column: plain(child(member, key, name), f"{path}/{key}".lstrip("/"), name, axes=1)
         for column, key in columns.items()
@@ -274,7 +272,7 @@ def _table(path: str, member: Any, columns: dict[str, str], name: str) -> Table:
     if len(set(lengths.values())) > 1:
         sizes = ", ".join(f"{key} {length:,}" for key, length in lengths.items())
         raise MediaError(f"{name} has columns of different lengths ({sizes}): record it again.")
-    return Table(path, lengths["t"], arrays, {})
+    return Table(path, arrays, {})
 
 
 def _is_link(group: Any, key: str) -> bool:

@@ -14,15 +14,15 @@ import re
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Any, BinaryIO, NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
 
 from engine.errors import MediaError
 from engine.media import media_files, pickles
-from engine.media.event_columns import MAX_EVENTS, Columns, Times
-from engine.media.recording import Ascending, Recording, Whole
+from engine.media.event_columns import MAX_EVENTS, Columns
+from engine.media.recording import Recording, Rows, Whole
 from engine.quoting import count as counted
 from engine.quoting import quoted, shown
 
@@ -69,7 +69,7 @@ def header(data: bytes) -> NpyHeader:
 @contextmanager
 def opened(path: Path, name: str) -> Iterator[Recording]:
     """The recording of a .npy file; a structured array is read by position."""
-    data = media_files.large(path, None)
+    data = media_files.large(path, whole=False)
     with media_files.opened(data) as file:
         with refused(name):
             found = header(file.read(MAX_HEADER + 12))
@@ -81,33 +81,8 @@ def opened(path: Path, name: str) -> Iterator[Recording]:
     yield Whole(described(columns(media_files.content(path), name), name), name)
 
 
-class _Records(Ascending):
+class _Records(Rows):
     as_published = True
-
-    def __init__(
-        self, file: BinaryIO, start: int, count: int, dtype: np.dtype[Any], name: str
-    ) -> None:
-        self._file, self._start, self._dtype, self.name = file, start, dtype, name
-        self.floats = dtype["t"].kind == "f"
-        super().__init__(name, count)
-
-    def columns(self, first: int, last: int) -> Columns:
-        table = self._rows(first, last)
-        return Columns(*(np.ascontiguousarray(table[key]) for key in "xytp"))
-
-    def times(self, first: int, last: int) -> Times:
-        times = self._rows(first, last)["t"]
-        if times.dtype.kind == "f":
-            # Values that are no whole microseconds are refused when the events are read.
-            times = np.nan_to_num(times.astype(np.float64), posinf=2**62, neginf=-(2**62))
-            times = np.clip(times, -(2**62), 2**62)
-        return times.astype(np.int64)
-
-    def _rows(self, first: int, last: int) -> npt.NDArray[Any]:
-        size = self._dtype.itemsize
-        place = self._start + first * size
-        found = media_files.part(self._file, place, (last - first) * size, self.name)
-        return np.frombuffer(found, self._dtype)
 
 
 @contextmanager

@@ -16,10 +16,9 @@ from pathlib import Path
 
 from engine.errors import MediaError
 from engine.media import media_files
-from engine.media.event_columns import Columns
+from engine.media.event_columns import Columns, known
 from engine.media.media_files import MAX_BYTES
 from engine.media.readers import npy
-from engine.media.readers.column_names import known
 from engine.media.recording import Recording, Whole
 from engine.plain_files import reason
 from engine.quoting import listed, whole

@@ -32,16 +32,7 @@ import numpy.typing as npt
 from engine.errors import MediaError
 from engine.media import media_files
 from engine.media.event_columns import MAX_SIDE, Columns, Times, repeats
-from engine.media.recording import (
-    SLACK_US,
-    Ascending,
-    Counts,
-    Damaged,
-    Indexed,
-    Recording,
-    Whole,
-    late,
-)
+from engine.media.recording import SLACK_US, Counts, Damaged, Indexed, Recording, Rows, Whole, late
 from engine.quoting import count as counted
 from engine.quoting import quoted
 
@@ -54,6 +45,7 @@ MAX_STRANGE = 0.01  # of the words of a piece that no sensor writes
 # Equal words in a row.  The longest run in the real and the demo recordings, written in each
 # encoding, is 1; a flash over a row of 2,048 columns is 171 equal vectors of EVT3.
 MAX_RUN = 512
+DAT_EVENT = np.dtype([("t", "<u4"), ("rest", "<u4")])
 DAT_LAYOUTS = (b"\x00\x08", b"\x0c\x08")  # type and size: Event2d and EventCd
 _LINE = re.compile(rb"% ?([\t\x20-\x7e\x80-\xff]{0,1000})\r?\n")
 _PAIR = re.compile(r"([0-9]{1,9})\s*[xX]\s*([0-9]{1,9})")
@@ -113,7 +105,7 @@ def parse(head: bytes, name: str) -> Header:
 
 @contextmanager
 def opened(path: Path, name: str) -> Iterator[Recording]:
-    with media_files.opened(media_files.large(path, None)) as file:
+    with media_files.opened(media_files.large(path, whole=False)) as file:
         head = file.read(MAX_HEADER)
         header = parse(head, name)
         if header.encoding:
@@ -163,8 +155,7 @@ class Encoding:
         return np.frombuffer(data, "<u4")[1 - self.offset :: 2]
 
     def times(self, highs: Words, first: int) -> Times:
-        """The times of time highs, of which the first one has the time `first`; Damaged if they
-        go back."""
+        """The times of time highs, the first of which is `first`; Damaged if they go back."""
         values = highs.astype(np.int64) & (self.span - 1)
         steps = np.diff(values)
         back = steps[(steps < 0) & (steps > -self.span // 2)]
@@ -404,7 +395,7 @@ def _vectors(
 
 
 # DAT
-class _Dat(Ascending):
+class _Dat(Rows):
     def __init__(self, file: BinaryIO, header: Header, head: bytes, name: str) -> None:
         version, layout = header.values.get("version", "2"), head[header.end : header.end + 2]
         if version != "2" or (len(layout) == 2 and layout not in DAT_LAYOUTS):
@@ -412,18 +403,16 @@ class _Dat(Ascending):
                 f"{name} is DAT of version {version[:20]} with events of type and size "
                 f"{[*layout]}: give version 2 with CD events (type 12, 8 bytes)."
             )
-        self._file, self.name, self._start = file, name, header.end + 2
-        count, rest = divmod(max(0, file.seek(0, 2) - self._start), 8)
+        start = header.end + 2
+        count, rest = divmod(max(0, file.seek(0, 2) - start), DAT_EVENT.itemsize)
         self.sensor, self.notes = header.sensor, header.notes(name, rest)
-        super().__init__(name, count)
+        super().__init__(file, start, count, DAT_EVENT, name)
 
     def columns(self, first: int, last: int) -> Columns:
-        times, data = self._rows(first, last).T
+        table = self.rows(first, last)
+        data = table["rest"]
         x, y = (data & 0x3FFF).astype(np.int32), (data >> 14 & 0x3FFF).astype(np.int32)
-        return Columns(x, y, np.ascontiguousarray(times), data >> 28 > 0)
-
-    def times(self, first: int, last: int) -> Times:
-        return self._rows(first, last)[:, 0].astype(np.int64)
+        return Columns(x, y, np.ascontiguousarray(table["t"]), data >> 28 > 0)
 
     def as_whole(self) -> Whole:
         """Of a recording whose counter overflows; other large steps back are damage."""
@@ -431,8 +420,3 @@ class _Dat(Ascending):
         if (back := late(found.all.t)) > SLACK_US:
             raise Damaged(f"its time goes back by {back:,} us")
         return found
-
-    def _rows(self, first: int, last: int) -> Words:
-        place, size = self._start + first * 8, (last - first) * 8
-        data = media_files.part(self._file, place, size, self.name)
-        return np.frombuffer(data, "<u4").reshape(-1, 2)

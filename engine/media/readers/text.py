@@ -1,6 +1,6 @@
 """Reads events from text: one event per line, and a line before them that names the columns.
 
-Format: names in any order and spelling of column_names.py, as in "t,x,y,p", also in a comment
+Format: names in any order and spelling of event_columns.py, as in "t,x,y,p", also in a comment
 ("# t x y p"); lines that begin with # or % before them are skipped.  Commas, semicolons, tabs or
 spaces separate the values.  The unit of times stands behind their name (t_s, t[us]); without one
 they are microseconds.  "x@640" (faery) states the sensor's width.
@@ -10,9 +10,8 @@ from __future__ import annotations
 
 import io
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, BinaryIO
 
@@ -20,9 +19,8 @@ import numpy as np
 
 from engine.errors import MediaError
 from engine.media import event_columns, media_files
-from engine.media.event_columns import MAX_ZERO, Columns, Numbers, Times
-from engine.media.readers.column_names import MICROSECONDS, UNITS, known, microseconds, with_unit
-from engine.media.recording import SLACK_US, STEPS_BACK, Counts, Indexed, Recording, Whole, late
+from engine.media.event_columns import MAX_ZERO, MICROSECONDS, UNITS, Columns, Numbers
+from engine.media.recording import SLACK_US, STEPS_BACK, Indexed, Recording, Whole, late
 from engine.quoting import count as counted
 from engine.quoting import listed, quoted
 
@@ -36,32 +34,19 @@ MAX_DIGITS = 19  # of a whole number in 64 bits
 _SIDE = re.compile(r"([xy])@([0-9]{1,5})")
 
 
-@dataclass(frozen=True)
-class Layout:
-    """Where the lines of events begin, and what their fields are."""
-
-    start: int
-    separator: str  # "" for spaces
-    places: Mapping[str, int]
-    fields: int
-    unit: str
-    sides: Mapping[str, int]
-
-
 @contextmanager
 def opened(path: Path, name: str) -> Iterator[Recording]:
-    with media_files.opened(media_files.large(path, None)) as file:
-        yield _Text(file, _layout(file.read(HEAD), name), name).ordered()
+    with media_files.opened(media_files.large(path, whole=False)) as file:
+        yield _Text(file, name).ordered()
 
 
 class _Text(Indexed):
     """One block, the file, of which each line is read.  A file of more than KEPT events is parsed
     again for each window."""
 
-    def __init__(self, file: BinaryIO, layout: Layout, name: str) -> None:
-        self._file, self._layout, self.name, self.most = file, layout, name, KEPT
-        if len(layout.sides) == 2:
-            self.sensor = layout.sides["x"], layout.sides["y"]
+    def __init__(self, file: BinaryIO, name: str) -> None:
+        self._file, self.name, self.most = file, name, KEPT
+        self._read_head(file.read(HEAD))
         self._kept, total, back, floats = list[Columns](), 0, 0, False
         self.first, self.last = 2**62, -(2**62)
         for part in self.blocks(0, 1):
@@ -79,33 +64,68 @@ class _Text(Indexed):
                 raise MediaError(f"{name} {STEPS_BACK}")
         self.low, self.high = np.array([[self.first], [self.last]])
 
+    def _read_head(self, head: bytes) -> None:
+        """Where events begin, and what their fields are; MediaError if no line names them."""
+        if b"\0" in head:
+            raise MediaError(f"{self.name} is not text: give a file with one event per line.")
+        names, row, start = "", "", 0
+        for line in head.splitlines(keepends=True):
+            text = line.decode("utf-8-sig" if not start else "utf-8", "replace").strip()
+            if re.match(r"[-+0-9.]", text):
+                row = text
+                break
+            start += len(line)
+            names = text.lstrip("#% ") or names
+            if text and text[0] not in "#%":
+                break
+        # "t [us]" is one name, also where spaces separate names.
+        joined = re.sub(r"\s+([\[(])", r"\1", names.lower())
+        fields = [field.strip("\"' ") for field in joined.split(_separator(joined) or None)]
+        sides = {one[1]: int(one[2]) for field in fields if (one := _SIDE.fullmatch(field))}
+        plain = [event_columns.with_unit(_SIDE.sub(r"\1", field)) for field in fields]
+        order = [field for field, _ in plain]
+        columns = event_columns.known(order)
+        missing = [key for key in "txyp" if key not in columns]
+        if missing or len(fields) > MAX_COLUMNS:
+            raise MediaError(
+                f"{self.name} does not name its columns {', '.join(missing)} (found: "
+                f"{listed(fields) or 'no line'}): write a first line such as t,x,y,p that names "
+                "them."
+            )
+        self._places = {key: order.index(field) for key, field in columns.items()}
+        self._unit = unit = plain[self._places["t"]][1]
+        if unit and unit not in MICROSECONDS:
+            raise MediaError(
+                f"{self.name} states its times in {quoted(unit)}, which is no known unit: give "
+                f"{UNITS}."
+            )
+        self._start, self._separator, self._fields = start, _separator(row or joined), len(fields)
+        if len(sides) == 2:
+            self.sensor = sides["x"], sides["y"]
+
     def ordered(self) -> Recording:
         return Whole(self.finished(Columns.joined(self._kept)), self.name) if self._kept else self
 
     def blocks(self, first: int, stop: int) -> Iterator[Columns]:
-        at, total, lost, example = self._layout.start, 0, 0, ""
+        at, total, lost, example = self._start, 0, 0, ""
         while data := self._lines(at):
             part, others = self._parsed(data)
             at, total, lost = at + len(data), total + len(part.t), lost + len(others)
             if lost and not example:
                 row = others.iloc[0].dropna()
-                separator = self._layout.separator or " "
+                separator = self._separator or " "
                 example = quoted(separator.join(map(str, row)).rstrip(separator))
             what = f"{counted(lost, 'line')} without an event, such as {example}"
             if lost > MAX_ZERO * (total + lost):
                 raise MediaError(
                     f"{self.name} has {what}: give every event a line with a number of up to "
-                    f"{MAX_DIGITS} digits for each of its {self._layout.fields} columns."
+                    f"{MAX_DIGITS} digits for each of its {self._fields} columns."
                 )
             if len(part.t):
                 yield part
         unit = f"The times of {self.name} have no unit and are taken as microseconds."
-        self.notes = () if self._layout.unit else (unit,)
+        self.notes = () if self._unit else (unit,)
         self.notes += (f"Left out of {self.name}: {what}.",) if lost else ()
-
-    def counts(self, times: Times) -> Counts:
-        each = [np.searchsorted(np.sort(part.t), times) for part in self.blocks(0, 1)]
-        return np.asarray(np.sum(each, axis=0), np.int64)
 
     def _lines(self, at: int) -> bytes:
         """The next whole lines of the file, from a place on."""
@@ -122,17 +142,17 @@ class _Text(Indexed):
         An event has a finite number for each column."""
         import pandas as pd  # takes longer than opening a file
 
-        layout, extra = self._layout, self._layout.fields
+        extra = self._fields
         # pandas drops values behind the last column without a word.  A line in front with one
         # value too many gives them a column, which is empty in the lines of events.
-        front = (layout.separator or " ").join("0" * (extra + 1)).encode() + b"\n"
+        front = (self._separator or " ").join("0" * (extra + 1)).encode() + b"\n"
         table = pd.read_csv(
             io.BytesIO(front + data.replace(b"\0", b"?")),  # a zero byte would end a value
             engine="c",
-            sep=layout.separator or r"\s+",
+            sep=self._separator or r"\s+",
             header=None,
             names=[*map(str, range(extra)), MORE],
-            usecols=[*layout.places.values(), extra],
+            usecols=[*self._places.values(), extra],
             index_col=False,
             keep_default_na=False,
             na_values={MORE: [""]},
@@ -143,7 +163,7 @@ class _Text(Indexed):
             encoding="latin-1",
         ).iloc[1:]
         words = {"True": "1", "False": "0"}
-        columns = {key: table[str(layout.places[key])].replace(words) for key in "xytp"}
+        columns = {key: table[str(self._places[key])].replace(words) for key in "xytp"}
         whole = table[MORE].isna()
         for column in columns.values():
             whole &= pd.to_numeric(column, errors="coerce").abs() < 2**62
@@ -154,53 +174,17 @@ class _Text(Indexed):
         return Columns(x, y, self._us(t), p), table[~whole].astype(object)
 
     def _us(self, values: Numbers) -> Numbers:
-        unit = self._layout.unit
+        unit = self._unit
         if values.dtype.kind in "biu" and unit in ("", "us"):
             return values.astype(np.int64)
         if unit:
-            return microseconds(values, MICROSECONDS[unit], self.name)
+            return event_columns.microseconds(values, MICROSECONDS[unit], self.name)
         if (values != np.trunc(values)).any():
             raise MediaError(
                 f"{self.name} has times with fractions and no unit for them: name the column t_s "
                 "if they are seconds, or t_us."
             )
         return values
-
-
-def _layout(head: bytes, name: str) -> Layout:
-    """The names of the columns; MediaError if no line gives them."""
-    if b"\0" in head:
-        raise MediaError(f"{name} is not text: give a file with one event per line.")
-    names, row, start = "", "", 0
-    for line in head.splitlines(keepends=True):
-        text = line.decode("utf-8-sig" if not start else "utf-8", "replace").strip()
-        if re.match(r"[-+0-9.]", text):
-            row = text
-            break
-        start += len(line)
-        names = text.lstrip("#% ") or names
-        if text and text[0] not in "#%":
-            break
-    # "t [us]" is one name, also where spaces separate names.
-    joined = re.sub(r"\s+([\[(])", r"\1", names.lower())
-    fields = [field.strip("\"' ") for field in joined.split(_separator(joined) or None)]
-    sides = {one[1]: int(one[2]) for field in fields if (one := _SIDE.fullmatch(field))}
-    plain = [with_unit(_SIDE.sub(r"\1", field)) for field in fields]
-    order = [field for field, _ in plain]
-    columns = known(order)
-    missing = [key for key in "txyp" if key not in columns]
-    if missing or len(fields) > MAX_COLUMNS:
-        raise MediaError(
-            f"{name} does not name its columns {', '.join(missing)} (found: "
-            f"{listed(fields) or 'no line'}): write a first line such as t,x,y,p that names them."
-        )
-    places = {key: order.index(field) for key, field in columns.items()}
-    unit = plain[places["t"]][1]
-    if unit and unit not in MICROSECONDS:
-        raise MediaError(
-            f"{name} states its times in {quoted(unit)}, which is no known unit: give {UNITS}."
-        )
-    return Layout(start, _separator(row or joined), places, len(fields), unit, sides)
 
 
 def _separator(line: str) -> str:

@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 
 from engine.errors import MediaError
-from engine.media import event_columns, events, readers, recording
+from engine.media import event_columns, events, recording
 from engine.media_options import Window
 from engine.types import Events
 
@@ -69,7 +69,7 @@ def windows_agree(path: Path, true: Table, count: int = 40) -> int:
     span = int(since.max())
     starts = np.append(rng.choice(since, count // 2), rng.integers(0, span, count - count // 2))
     filled = 0
-    with small_blocks(), readers.opened(path, path.name) as opened:
+    with small_blocks(), events.opened(path, path.name) as opened:
         assert opened.duration_us() == span
         for number, start in enumerate(starts.tolist()):
             longest = span // 3 >> number % 16

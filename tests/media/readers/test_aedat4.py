@@ -9,7 +9,7 @@ import numpy.typing as npt
 import pytest
 
 from engine.errors import MediaError
-from engine.media import readers
+from engine.media import events
 from engine.media.readers import aedat4
 from engine.media_options import Window
 from tests.media import event_files
@@ -59,7 +59,7 @@ def test_a_window_reads_its_packets_only(tmp_path: Path, monkeypatch: pytest.Mon
     path = written(tmp_path, "aedat4", EVENTS)
     sizes: list[int] = []
     plain = aedat4.root
-    with readers.opened(path, path.name) as recording:
+    with events.opened(path, path.name) as recording:
         monkeypatch.setattr(
             aedat4, "root", lambda data, at=0: (sizes.append(len(data)), plain(data, at))[1]
         )

@@ -12,7 +12,7 @@ import pytest
 
 from engine import media
 from engine.errors import MediaError
-from engine.media import readers, recording
+from engine.media import events, recording
 from engine.media.readers import aedat4, prophesee
 from engine.media.readers.prophesee import State
 from engine.media_options import Window
@@ -91,7 +91,7 @@ def test_rates_of_an_index_add_up_and_are_near_the_exact_ones(
     form: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     path = written(tmp_path, form, SECOND)
-    with readers.opened(path, path.name) as opened:
+    with events.opened(path, path.name) as opened:
         exact = opened.rates(20)
         monkeypatch.setattr(recording, "EXACT", 0)
         about = opened.rates(20)

@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 from engine.errors import MediaError
-from engine.media import readers
+from engine.media import events
 from engine.media.readers import prophesee
 from engine.media.readers.prophesee import (
     ENCODINGS,
@@ -157,7 +157,7 @@ def test_a_few_such_words_are_noted(
     count = 29 if what in FILLED else 10
     assert any(f"{count} words of {path.name} are repeats in a row" in n for n in found.warnings)
     assert_equal(found.take(slice(0, len(expected))), expected)
-    with readers.opened(path, path.name) as recording:  # the damage is behind this window
+    with events.opened(path, path.name) as recording:  # the damage is behind this window
         assert recording.events(Window(0, 1000)).warnings == plain.warnings
 
 

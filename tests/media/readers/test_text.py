@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 from engine.errors import MediaError
-from engine.media import event_columns, events, readers
+from engine.media import event_columns, events
 from engine.media.readers import text
 from engine.media_options import Window
 from engine.types import Events
@@ -216,7 +216,7 @@ def test_pieces_give_the_same(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -
     assert "more than 3,000 events, the most that are read at once" in refusal(path)
     for window in (Window(0, 500_000), Window(600_000, 500_000)):
         assert same(events.read(path, window), event_columns.cut(events_of(true), window, ""))
-    with readers.opened(path, "a.csv") as opened:
+    with events.opened(path, "a.csv") as opened:
         assert opened.duration_us() == int(true["t"].max())
         assert opened.rates(7).tolist() == binned(true["t"], 7)
         with pytest.raises(MediaError, match="no events in the window"):
