@@ -14,7 +14,7 @@ from PIL import Image as Pillow
 from transformers import CLIPImageProcessorPil, VideoLlavaImageProcessor
 from transformers.models.llava.image_processing_pil_llava import LlavaImageProcessorPil
 
-from engine.models import pixels, registry
+from engine.models import auto_processor, pixels, registry
 from engine.models.adapter import Adapter
 from engine.types import Image
 from tests.conftest import slow_unless
@@ -164,4 +164,6 @@ def adapter(request: pytest.FixtureRequest, tiny_models: Path) -> Adapter:
 def test_every_family_shows_its_processors_pixels(adapter: Adapter) -> None:
     for size in SIZES:
         images = pictures(2, *size)
-        assert torch.equal(adapter.pixels(images), adapter.processed(images))
+        assert torch.equal(
+            adapter.pixels(images), auto_processor.values(adapter.image_processor, images)
+        )
