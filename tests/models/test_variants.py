@@ -106,7 +106,7 @@ def test_variants_share_the_weights_and_what_was_compiled(sample: Sample) -> Non
     assert shown.info.visual_tokens == 5 * (base.info.visual_tokens or 0)
     assert len(registry.resident()) == 1
     one, *_ = items = [registry.entry(n) for n in ("tiny-llava", "tiny-llava@events")]
-    assert registry.combined_memory(items, 8).weights == registry.needed(one).weights
+    assert registry.combined_memory(items, 8, 0)[0] == registry.needed(one).weights
     first, second = _run(shown.info.name, sample), _run("tiny-llava", sample)
     assert first.cold and not second.cold and base.use.runs == shown.use.runs == 2
     other = registry.load(registry.entry("tiny-llava@float16"))  # a control: other weights
