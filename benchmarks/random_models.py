@@ -26,7 +26,7 @@ from transformers import (
 
 from engine.models import registry
 from engine.models.adapter import Adapter
-from engine.models.eventgpt_model import CLIP_L_336, EventGPT, EventGPTConfig
+from engine.models.eventgpt import CLIP_L_336, EventGPT, EventGPTConfig
 from engine.models.families import PICTURES
 from engine.types import ModelInfo, Tower
 

@@ -23,7 +23,7 @@ from transformers import (
 )
 
 from engine.models import registry
-from engine.models.eventgpt_model import EventGPT, EventGPTConfig
+from engine.models.eventgpt import EventGPT, EventGPTConfig
 
 SIZE, PATCH, HIDDEN = 32, 16, 32
 SPECIAL = ["<unk>", "<s>", "</s>", "<image>", "<video>"]

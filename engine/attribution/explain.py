@@ -70,14 +70,8 @@ TOO_LONG = (
 SAMPLED = "The answer was sampled; its words are scored by the model's own probabilities."
 
 
-def cost(adapter: Adapter, request: ExplainRequest) -> Cost:
-    """What explain() will compute, from the sample's pictures; encodes nothing."""
-    refuse(adapter)
-    return _cost(adapter, request, occlusion(adapter, request))
-
-
 def measured_cost(adapter: Adapter, request: ExplainRequest) -> Cost:
-    """The same, with seconds: the plain input is scored twice, because a first pass is slower."""
+    """What explain() will compute; the plain input is scored twice, as a first pass is slower."""
     refuse(adapter)
     with memory.guard(adapter.info.name, adapter.device), torch.inference_mode():
         words = scored_words(adapter, request.words, ())
@@ -110,7 +104,6 @@ def explain(
 
 
 def _fitting(adapter: Adapter, request: ExplainRequest) -> int:
-    """The batch that fits in memory."""
     size = request.options.batch
     if adapter.device.type != "cpu" or "batch" in adapter.refuses:
         return size
@@ -128,11 +121,6 @@ def refuse(adapter: Adapter) -> None:
     """BadInput for a model whose stages 3 and 4 cannot be run apart."""
     if why := adapter.refuses.get("decoupled"):
         raise BadInput(NO_MAP.format(adapter.info.name, why.rstrip(".")))
-
-
-def occlusion(adapter: Adapter, request: ExplainRequest) -> Occlusion:
-    """The pictures that the run shows, ready to be changed."""
-    return shown(request.run, adapter.kind, request.options.fill)
 
 
 def answer_ids(adapter: Adapter, run: RunRequest, watcher: ExplainWatcher) -> tuple[int, ...]:
@@ -182,7 +170,7 @@ class Forcing:
         batch: int,
     ) -> None:
         self.adapter, self.run, self.words, self.watcher = adapter, request.run, words, watcher
-        self.hidden = occlusion(adapter, request)
+        self.hidden = shown(request.run, adapter.kind, request.options.fill)
         self.batch = 1 if "batch" in adapter.refuses else batch
         self.of = _cost(adapter, request, self.hidden).encodings
         tokenizer, (first, after) = adapter.tokenizer, words.scored

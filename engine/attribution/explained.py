@@ -1,4 +1,5 @@
-"""The options, the request, the cells and the result of an explanation: what an answer rests on.
+"""The options, the request, the cells and the result of an explanation: what an answer rests on;
+and explanations kept with a run, as the same types.
 
 All losses are in nats: log P(words | plain input) - log P(words | changed input), where P is the
 model's own probability of the words' tokens, given the tokens before them.  Boxes are shares of the
@@ -9,19 +10,28 @@ corner of the sensor.
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import asdict, dataclass
 from itertools import product
+from pathlib import Path
 from typing import Any, Literal, get_args
 
 import msgspec
 
-from engine.errors import BadInput
+from engine.errors import BadInput, StoreError
 from engine.media_options import check_range
 from engine.pipeline.watcher import Watcher
 from engine.prompts import check_question
-from engine.quoting import quoted
-from engine.storage.explanations import KEPT, CellLoss, Cost, ExplainedWords, Removal
+from engine.quoting import cut, quoted
+from engine.storage import explanations
+from engine.storage.explanations import (
+    KEPT,
+    CellLoss,
+    Cost,
+    ExplainedWords,
+    Removal,
+    StoredExplanation,
+)
 from engine.types import Box, Image, RunRequest
 
 Fill = Literal["blur", "neutral"]  # of pictures and frames; events are dropped
@@ -39,6 +49,10 @@ REMOVED: dict[Removal, str] = {
     "events": "emptied of its events",
     "painted": "painted with the background",
 }
+OTHER_ANSWER = (
+    "{} answers sample {} otherwise now than in the run, so the explanation does not belong to it: "
+    "leave --run out, or run the samples again."
+)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -97,11 +111,9 @@ def _cells(options: ExplainOptions, per_side: int, is_fine: bool) -> tuple[CellL
     for row, column in product(range(per_side), repeat=2):
         x, y = (column + 0.5) / per_side, (row + 0.5) / per_side
         box = (column / per_side, row / per_side, (column + 1) / per_side, (row + 1) / per_side)
-        low, high = (
-            (max(x - half, 0.0), max(y - half, 0.0)),
-            (min(x + half, 1.0), min(y + half, 1.0)),
-        )
-        found.append(CellLoss(box, (*low, *high), 0.0, is_fine))
+        left, top = max(x - half, 0.0), max(y - half, 0.0)
+        removed = (left, top, min(x + half, 1.0), min(y + half, 1.0))
+        found.append(CellLoss(box, removed, 0.0, is_fine))
     return tuple(found)
 
 
@@ -166,11 +178,7 @@ class Explanation(ExplainedWords, frozen=True, kw_only=True, eq=False):
     @property
     def most(self) -> float:
         """The largest size of a loss, which has the strongest colour; 0 without cells."""
-        return most(self.shown_cells)
-
-
-def most(cells: Sequence[CellLoss]) -> float:
-    return max((abs(cell.nats) for cell in cells), default=0.0)
+        return max((abs(cell.nats) for cell in self.shown_cells), default=0.0)
 
 
 def contains(outer: Box, inner: Box) -> bool:
@@ -220,8 +228,6 @@ def nats_text(nats: float) -> str:
 
 
 class ExplainWatcher(Watcher):
-    """Follows an explanation."""
-
     def planned(self, cost: Cost) -> None:
         """The cost is known; the changed inputs come next."""
 
@@ -239,3 +245,39 @@ def as_json(found: Explanation) -> dict[str, Any]:
         "options": asdict(request.options),
         **{name: msgspec.to_builtins(getattr(found, name)) for name in KEPT},
     }
+
+
+def of_run(folder: Path) -> tuple[StoredExplanation, ...]:
+    """The explanations kept with a run, oldest first; none if they cannot be read, which the run's
+    problems report."""
+    try:
+        return explanations.read(folder)
+    except StoreError:
+        return ()
+
+
+def keep(folder: Path, found: Explanation, repeat: int) -> None:
+    """Appends the explanation to the run; StoreError if it cannot be saved."""
+    explanations.put(folder, as_json(found) | {"repeat": repeat})
+
+
+def refuse_other(now: tuple[int, ...], before: tuple[int, ...] | None, run: RunRequest) -> None:
+    """BadInput if the model's answer now is not that of the run."""
+    if now != before:
+        raise BadInput(OTHER_ANSWER.format(cut(run.model), quoted(run.sample.id)))
+
+
+def restored(stored: StoredExplanation, run: RunRequest) -> Explanation:
+    """The explanation of this request, without pictures; StoreError for impossible options."""
+    try:
+        options = msgspec.convert(stored.options, ExplainOptions)
+        request = ExplainRequest(run, stored.words, (), options)
+        if not all(places(cell.box, options.grid) for cell in stored.cells):
+            raise BadInput("its cells are not those of its options")
+    except (BadInput, msgspec.MsgspecError) as error:
+        raise StoreError(
+            f"An explanation of the run cannot be used ({cut(str(error).rstrip('.'))}): explain "
+            "the words again."
+        ) from error
+    kept = {name: getattr(stored, name) for name in KEPT}
+    return Explanation(request=request, **kept)

@@ -10,12 +10,16 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from engine.attribution.explained import Explanation, most
-from engine.attribution.occlusion import area
+from engine.attribution.explained import Explanation, restored
+from engine.attribution.occlusion import area, shown
 from engine.attribution.wording import no_place
+from engine.errors import UnknownModel
+from engine.models.families import FAMILIES
 from engine.palette import HEAT_COLOURS
-from engine.storage.explanations import CellLoss
-from engine.types import Image
+from engine.quoting import quoted
+from engine.storage.explanations import CellLoss, StoredExplanation
+from engine.storage.run_header import Header
+from engine.types import Image, Sample
 from engine.viewing import picture_sheet
 
 STRONGEST_ALPHA = 0.7  # of the colour of the strongest cell
@@ -34,7 +38,8 @@ def overlaid(picture: Image, cells: Sequence[CellLoss], muted: bool = False) -> 
     """A picture [H, W, 3] in grey under the colours of cells that cover it once (`shown_cells`)."""
     # Colours of the picture would mix with those of the map.
     light = picture.astype(np.float32) @ np.array([0.299, 0.587, 0.114], np.float32)
-    found, strongest = np.repeat(light[..., None], 3, axis=2), most(cells)
+    found = np.repeat(light[..., None], 3, axis=2)
+    strongest = max((abs(cell.nats) for cell in cells), default=0.0)
     for cell in cells:
         *tone, alpha = colour(cell.nats, strongest)
         alpha *= MUTED if muted else 1
@@ -54,6 +59,20 @@ def sheet(found: Explanation, pictures: Sequence[Image] = ()) -> bytes:
     file = io.BytesIO()
     page.crop(page.getbbox() or (0, 0, *page.size)).save(file, "PNG")
     return file.getvalue()
+
+
+def mapped(stored: StoredExplanation, header: Header, sample: Sample) -> tuple[Explanation, bytes]:
+    """An explanation of the run, and its map over the sample's pictures as a PNG."""
+    request = header.plan.ask(sample, stored.model, stored.prompt)
+    found = restored(stored, request)
+    for model in header.models:
+        if model.name == stored.model and model.family in FAMILIES:
+            kind = model.shows or FAMILIES[model.family].kind
+            return found, sheet(found, shown(request, kind).shown())
+    raise UnknownModel(
+        f"The run has no model {quoted(stored.model)} of a known family, so the map of its "
+        "explanation cannot be drawn: explain the words again."
+    )
 
 
 def _sharp(picture: Image, found: Explanation) -> Image:

@@ -10,7 +10,7 @@ Changed media have a digest of their own, and nothing computed from them is kept
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from functools import cached_property
 
@@ -97,7 +97,12 @@ class Occlusion:
         """The plain pictures; event pictures on one canvas, so that boxes fit all of them."""
         if self.canvas is None:
             return self.plain.images
-        return tuple(_on_canvas(picture, self.canvas) for picture in self.plain.images)
+        found = []
+        for picture in self.plain.images:
+            page = np.full((*self.canvas, 3), BACKGROUND, np.uint8)
+            page[: picture.shape[0], : picture.shape[1]] = picture
+            found.append(page)
+        return tuple(found)
 
 
 def shown(run: RunRequest, kind: MediaKind, fill: Fill = "blur") -> Occlusion:
@@ -152,11 +157,3 @@ def neutral(picture: Image) -> Image:
 def emptied(picture: Image) -> Image:
     """An event picture without events, in the same size."""
     return np.full_like(picture, BACKGROUND)
-
-
-def _on_canvas(picture: Image, canvas: Sequence[int]) -> Image:
-    if picture.shape[:2] == tuple(canvas):
-        return picture
-    found = np.full((*canvas, 3), BACKGROUND, np.uint8)
-    found[: picture.shape[0], : picture.shape[1]] = picture
-    return found

@@ -124,14 +124,14 @@ def ordered(plan: Plan, entries: Mapping[str, ModelEntry], elsewhere: bool) -> P
         why = "each worker of a cluster holds one model"
     else:
         try:
-            room = registry.combined_memory(here, plan.decode.max_new_tokens)
+            most = plan.decode.max_new_tokens
+            needed, free = registry.combined_memory(here, most, plan.batch)
         except ModelUnavailable as error:
             why = f"the memory that the models need is not known ({error})".rstrip(".")
         else:
-            needed = room.weights + plan.batch * room.run
-            of = f"at once ({gib(needed)} needed, {gib(room.free)} free)"
+            of = f"at once ({gib(needed)} needed, {gib(free)} free)"
             why = f"the {count:,} models do not fit into memory {of}"
-            if needed <= ROOM * room.free:
+            if needed <= ROOM * free:
                 every = "both" if count == 2 else f"all {count:,}"
                 order, why = "interleaved", f"{every} models fit into memory {of}"
     return replace(plan, order=order, order_why=f"auto: {why}")

@@ -11,7 +11,7 @@ from itertools import zip_longest
 from pathlib import Path
 
 from engine.analysis.compared import ComparedModel, verdict
-from engine.attribution import kept
+from engine.attribution import explained
 from engine.attribution.explained import Explanation
 from engine.benchmark import execute, prepare
 from engine.errors import BadInput
@@ -59,7 +59,7 @@ def save(answers: Sequence[ModelAnswers], root: Path, base: Path) -> Path:
             writer.append(row)
         for model in answers:
             for repeat, found in model.explanations:
-                kept.keep(writer.folder, found, repeat)
+                explained.keep(writer.folder, found, repeat)
         failed = sum(1 for row in rows if row.error)
         writer.finish(execute.summary(writer, plan.planned, len(rows), failed, {}))
         writer.note("finished")

@@ -59,7 +59,7 @@ class ExplainJob(Job, ExplainWatcher):
 
     def run(self) -> None:
         """Loads the model if needed, explains, and draws the map."""
-        from engine.attribution import explain, heatmap, kept
+        from engine.attribution import explain, heatmap
 
         self.state = "loading"
         run = self.request.run
@@ -72,12 +72,12 @@ class ExplainJob(Job, ExplainWatcher):
         if self.kept is not None:
             explain.refuse(adapter)
             ids = explain.answer_ids(adapter, run, self)
-            kept.refuse_other(ids, self.kept[1].token_ids, run)
+            explained.refuse_other(ids, self.kept[1].token_ids, run)
             self.request = replace(self.request, token_ids=ids)
         found = explain.explain(adapter, self.request, self)
         if self.kept is not None:
             folder, row = self.kept
-            kept.keep(folder, found, row.repeat)
+            explained.keep(folder, found, row.repeat)
             self.tell(f"Kept in {shown(folder / explanations.EXPLANATIONS)}.")
             if problem := explanations.problem(folder):
                 self.tell(problem)

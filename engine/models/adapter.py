@@ -29,6 +29,7 @@ from engine.decoding.generation_rules import AnswerRules, GenerationRules
 from engine.errors import BadInput
 from engine.models import auto_processor, loading, pixels, supported
 from engine.models.checkpoint import ModelEntry
+from engine.models.families import FAMILIES
 from engine.prompts import refuse_markers
 from engine.types import (
     DecodeConfig,
@@ -46,7 +47,7 @@ Way = Literal["decoupled", "compiled", "batch", "draft"]
 
 
 @dataclass(eq=False)
-class _Use:
+class InUse:
     """What changes while a model is in memory, shared by all variants of it."""
 
     runs: int = 0
@@ -79,7 +80,7 @@ class Adapter(ABC):
         self.image_processor = image_processor
         self.device = torch.device(info.device)
         self.dtype: torch.dtype = model.dtype
-        self._use = _Use()
+        self.use = InUse()
         self.eos_ids = _eos_ids(info, model, tokenizer)
         self.own_generation: GenerationConfig = model.generation_config  # the checkpoint's own
         self.rules = _rules(info, model)
@@ -117,22 +118,6 @@ class Adapter(ABC):
         made = self.image_processor
         return _digest(json.dumps([type(made).__name__, made.to_dict()], default=str))
 
-    @property
-    def runs(self) -> int:
-        return self._use.runs
-
-    @runs.setter
-    def runs(self, count: int) -> None:
-        self._use.runs = count
-
-    @property
-    def compiled(self) -> CompiledStep | None:
-        return self._use.compiled
-
-    @compiled.setter
-    def compiled(self, step: CompiledStep | None) -> None:
-        self._use.compiled = step
-
     @classmethod
     @abstractmethod
     def load(cls, entry: ModelEntry, folder: Path) -> Adapter:
@@ -147,9 +132,15 @@ class Adapter(ABC):
     def prompt_ids(self, question: str, images: int) -> tuple[list[int], int]:
         """The prompt's token ids, and its length once the visual rows are in place."""
 
-    @abstractmethod
     def encode(self, prepared: Prepared) -> Features:
-        """Stage 3: pixels -> features."""
+        """Stage 3: pixels -> features.  A family defines this or `encode_batch`."""
+        return self.encode_batch([prepared])[0]
+
+    def visual_rows(self, images: int) -> int:
+        """Rows of so many pictures, of a family whose configuration gives their number."""
+        tower, rows = self.info.tower, FAMILIES[self.info.family].rows
+        assert tower is not None and rows is not None
+        return rows(tower, images, vars(self.model.config))
 
     def see(self, prepared: Prepared) -> None:
         """Encodes the pictures once and drops the result."""
@@ -239,11 +230,7 @@ class Adapter(ABC):
     def pixels(self, images: Sequence[Image]) -> torch.Tensor:
         """T images [H, W, 3] -> [T, 3, S, S] float32."""
         plain = self._plain.pixels(images) if self._plain else None
-        return self.processed(images) if plain is None else plain
-
-    def processed(self, images: Sequence[Image]) -> torch.Tensor:
-        """The same, computed by the checkpoint's own image processor."""
-        return auto_processor.values(self.image_processor, images)
+        return auto_processor.values(self.image_processor, images) if plain is None else plain
 
     def visual_places(self, ids: torch.Tensor) -> torch.Tensor:
         """Which of these ids stand for visual rows."""
@@ -272,9 +259,9 @@ class Adapter(ABC):
             return None
         if "compiled" in self.refuses:
             return None
-        if self._use.compiled is None:
-            self._use.compiled = CompiledStep(self.decoder)
-        return self._use.compiled
+        if self.use.compiled is None:
+            self.use.compiled = CompiledStep(self.decoder)
+        return self.use.compiled
 
     def compile_ahead(self, request: RunRequest) -> float:
         """Compiles what the request needs; returns the seconds this took, 0.0 if nothing was

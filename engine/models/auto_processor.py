@@ -25,7 +25,6 @@ from transformers import (
     AutoVideoProcessor,
     PreTrainedTokenizerFast,
     ProcessorMixin,
-    VideoLlavaImageProcessor,
 )
 from transformers.models.auto.image_processing_auto import get_image_processor_class_from_name
 from transformers.models.auto.processing_auto import (
@@ -46,10 +45,6 @@ _TOKENIZERS = ("tokenizer.json", "tokenizer.model", "vocab.json", "vocab.txt")
 _LOCAL = {"local_files_only": True, "trust_remote_code": False}
 _NOT_FOR_PICTURES = ("video_processor", "feature_extractor")
 _ABOUT_PARTS = ("image_processor", "video_processor", "feature_extractor", "tokenizer")
-# transformers 5.21 and later need this argument to return the usual name.
-_ASK = "return_legacy_image_output"
-_CAN_ASK = _ASK in inspect.signature(VideoLlavaImageProcessor.preprocess).parameters
-_PLAIN_NAME = {_ASK: False} if _CAN_ASK else {}
 FILES = ("processor_config.json", "preprocessor_config.json")
 _TRIED = ((60, 80), (80, 60))  # height and width of the test pictures
 
@@ -194,10 +189,8 @@ def load_image(info: ModelInfo, folder: Path, unnamed: Any = None) -> Any:
 
 def values(processor: Any, images: Sequence[Image]) -> torch.Tensor:
     """T images [H, W, 3] -> the processor's own pixels, [T, 3, S, S] float32."""
-    plain = _PLAIN_NAME if type(processor) is VideoLlavaImageProcessor else {}
-    out = processor(
-        images=list(images), return_tensors="pt", input_data_format="channels_last", **plain
-    )
+    out = processor(images=list(images), return_tensors="pt", input_data_format="channels_last")
+    # transformers is about to drop the second name, which is only Video-LLaVA's
     pixels: torch.Tensor = out["pixel_values" if "pixel_values" in out else "pixel_values_images"]
     return pixels
 

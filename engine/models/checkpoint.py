@@ -215,7 +215,6 @@ def _entry(given: Any, path: Path) -> ModelEntry:
 
 
 def _served(row: Row, fields: dict[str, Any], about: dict[str, Any], path: Path) -> ModelEntry:
-    """The entry of a server."""
     strange = [key for key in _OF_CHECKPOINTS if fields[key] is not None]
     if strange or row.model is None or row.demo:
         why = f"has server and {strange[0]}" if strange else "has a server and no model"

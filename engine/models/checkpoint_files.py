@@ -141,22 +141,16 @@ def read_json(path: Path, name: str) -> dict[str, Any]:
         ) from error
     if not isinstance(content, dict):
         raise ModelUnavailable(f"{name}: {path} is not a JSON object: copy it again.")
-    _refuse_odd_values(content, path, name)
+    for key, value, kind in _ruled(content, "video" in path.name) if path.name in FILES else ():
+        try:
+            msgspec.convert(value, kind)
+        except msgspec.ValidationError as error:
+            why = str(error).replace("`", "").partition(" - at ")[0]
+            raise ModelUnavailable(
+                f"{name}: {path}: {key} is {quoted(value)} ({why[:1].lower()}{why[1:]}): "
+                "correct it, or copy the file again."
+            ) from error
     return content
-
-
-def _refuse_odd_values(content: dict[str, Any], path: Path, name: str) -> None:
-    """ModelUnavailable that names file, key and value if a parsed file has an impossible value."""
-    if path.name in FILES:
-        for key, value, kind in _ruled(content, "video" in path.name):
-            try:
-                msgspec.convert(value, kind)
-            except msgspec.ValidationError as error:
-                why = str(error).replace("`", "").partition(" - at ")[0]
-                raise ModelUnavailable(
-                    f"{name}: {path}: {key} is {quoted(value)} ({why[:1].lower()}{why[1:]}): "
-                    "correct it, or copy the file again."
-                ) from error
 
 
 def _ruled(content: dict[str, Any], video: bool) -> Iterator[tuple[str, Any, Any]]:
@@ -290,14 +284,16 @@ def header_digest(folder: Path, name: str) -> str:
     return total.hexdigest()
 
 
-def digest(folder: Path, name: str, memo: Path) -> str:
+def digest(folder: Path, name: str, memo: Path, read: bool = True) -> str:
     """A digest of all bytes of the checkpoint's configuration and weights.
 
     Hashes are kept in the JSON file `memo` by path, size, times and inode, because reading 14 GB
-    takes as long as loading them.
+    takes as long as loading them.  Without `read`, "" unless those of all files are known.
     """
-    total, known = _configuration(folder, name), _read_memo(memo)
-    files = {identity(file): file for file in weight_files(folder, name)}
+    known, files = _read_memo(memo), {identity(file): file for file in weight_files(folder, name)}
+    if not read and not files.keys() <= known.keys():
+        return ""
+    total = _configuration(folder, name)
     hashes = _hashes({key: file for key, file in files.items() if key not in known})
     for key, file in files.items():
         total.update(f"{file.name}:{(known | hashes)[key]}".encode())
@@ -306,14 +302,6 @@ def digest(folder: Path, name: str, memo: Path) -> str:
             memo.parent.mkdir(parents=True, exist_ok=True)
             plain_files.write_whole(memo, json.dumps(known | hashes).encode())
     return total.hexdigest()
-
-
-def digest_if_known(folder: Path, name: str, memo: Path) -> str | None:
-    """The digest if the hashes of all files are already known."""
-    known = _read_memo(memo)
-    if all(identity(file) in known for file in weight_files(folder, name)):
-        return digest(folder, name, memo)
-    return None
 
 
 def _configuration(folder: Path, name: str) -> hashlib.blake2b:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from abc import abstractmethod
 from collections.abc import Sequence
 from itertools import islice
 from pathlib import Path
@@ -74,14 +73,8 @@ class PlaceholderAdapter(Adapter):
         require(self.info, fit, what)
 
     @property
-    @abstractmethod
-    def rows_per_image(self) -> int:
-        """Visual rows of one image, as the checkpoint's processor counts them."""
-
-    @property
-    def patches(self) -> int:
-        vision = self.model.config.vision_config
-        return int(vision.image_size // vision.patch_size) ** 2
+    def visual_id(self) -> int:
+        return int(getattr(self.model.config, f"{self.placeholder.strip('<>')}_token_id"))
 
     def prompt_ids(self, question: str, images: int) -> tuple[list[int], int]:
         marks, line = images if self.one_each else 1, f"{self.placeholder}\n"
@@ -93,7 +86,7 @@ class PlaceholderAdapter(Adapter):
         ids: list[int] = self.tokenizer(text, add_special_tokens=not own)["input_ids"]
         if not self.has_template and ids[0] != self.tokenizer.bos_token_id:
             ids = [self.tokenizer.bos_token_id, *ids]  # the published prompt begins with BOS
-        rows = [self.visual_id] * (self.rows_per_image * images // marks)
+        rows = [self.visual_id] * (self.visual_rows(images) // marks)
         ids = [new for one in ids for new in (rows if one == self.visual_id else (one,))]
         return ids, len(ids)
 
@@ -105,9 +98,6 @@ class PlaceholderAdapter(Adapter):
             raise ValueError(f"{len(rows)} visual rows for {int(mask.sum())} placeholders")
         merged: torch.Tensor = embeds.masked_scatter(mask, rows.to(embeds.dtype))
         return merged
-
-    def encode(self, prepared: Prepared) -> Features:
-        return self.encode_batch([prepared])[0]
 
     def use_template(self, template: templates.Template) -> None:
         """Uses the checkpoint's chat template instead of the published prompt."""
@@ -134,15 +124,6 @@ class LlavaAdapter(PlaceholderAdapter):
     one_each = True
     model_class = LlavaForConditionalGeneration
 
-    @property
-    def visual_id(self) -> int:
-        return int(self.model.config.image_token_id)
-
-    @property
-    def rows_per_image(self) -> int:
-        keeps_cls = self.model.config.vision_feature_select_strategy == "full"
-        return self.patches + int(keeps_cls)
-
     def encode_batch(self, prepared: Sequence[Prepared]) -> list[Features]:
         pixels = torch.cat([one.pixels for one in prepared])
         rows = iter(self.model.model.get_image_features(pixels).pooler_output)
@@ -167,20 +148,12 @@ class VideoLlavaAdapter(PlaceholderAdapter):
     markers = ("<image>", "<video>")
     model_class = VideoLlavaForConditionalGeneration
 
-    @property
-    def visual_id(self) -> int:
-        return int(self.model.config.video_token_id)
-
-    @property
-    def rows_per_image(self) -> int:
-        return self.patches + 1
-
     def visual_inputs(self, prepared: Prepared) -> dict[str, Any]:
         return {"pixel_values_videos": prepared.pixels[None]}  # clips have a dimension more
 
     def encode_batch(self, prepared: Sequence[Prepared]) -> list[Features]:
         if len({len(one.pixels) for one in prepared}) > 1:  # lengths must be equal
-            return super().encode_batch(prepared)
+            return [self.encode(one) for one in prepared]
         pixels = torch.stack([one.pixels for one in prepared])
         rows = self.model.model.get_video_features(pixels).pooler_output
         return [Features({"rows": one.flatten(0, 1)}) for one in rows.chunk(len(prepared))]

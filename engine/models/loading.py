@@ -52,16 +52,6 @@ def reading(info: ModelInfo, folder: Path, part: str) -> Iterator[None]:
         ) from error
 
 
-@contextmanager
-def ordinary_tensors() -> Iterator[None]:
-    """Creates ordinary tensors even if the caller is in inference mode.
-
-    Inference tensors can only be used in inference mode, but a loaded model is reused elsewhere.
-    """
-    with torch.inference_mode(False), torch.no_grad():
-        yield
-
-
 def info_of(entry: ModelEntry, folder: Path) -> ModelInfo:
     """The entry's model card, with the digest of its files and its device."""
     digest = model_card.full_digest(entry, folder)

@@ -11,7 +11,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Annotated, Any, NamedTuple, get_args
+from typing import Annotated, Any, NamedTuple
 
 from msgspec import Meta, Struct
 
@@ -206,7 +206,7 @@ def of_run(entry: ModelEntry, shape: Shape, new_tokens: int, weights: int = 0) -
 
 def card(entry: ModelEntry, folder: Path) -> ModelInfo:
     """The card of the checkpoint in this folder, or ModelUnavailable."""
-    name, sizes = entry.name, read(entry, folder)
+    name, sizes, known = entry.name, read(entry, folder), trained(folder, entry.name)
     files = checkpoint_files.weight_files(folder, name)
     exact = all(file.suffix == ".safetensors" for file in files)
     memo = settings.load().hashes_file
@@ -218,7 +218,7 @@ def card(entry: ModelEntry, folder: Path) -> ModelInfo:
         revision=checkpoint.revision(entry, folder),
         dtype=entry.dtype,
         demo=entry.demo,
-        digest=checkpoint_files.digest_if_known(folder, name, memo) or "",
+        digest=checkpoint_files.digest(folder, name, memo, read=False),
         quantization=entry.quantization,
         source=str(folder) if entry.folder else f"Hugging Face hub: {entry.checkpoint}",
         headers=checkpoint_files.header_digest(folder, name),
@@ -228,7 +228,7 @@ def card(entry: ModelEntry, folder: Path) -> ModelInfo:
         visual_tokens=sizes.visual_tokens,
         images=None if sizes.visual_tokens is None else sizes.images,
         context_limit=sizes.text.context,
-        questions=trained_questions(folder, name),
+        questions=known.plain if known else None,
         generation=generation_rules.notes(own),
         shows=entry.kind,
     )
@@ -246,26 +246,17 @@ class Trained(Struct):
     questions: Annotated[list[str], Meta(min_length=1)]
     inputs: list[str] = []
 
+    @property
+    def plain(self) -> frozenset[str]:
+        """The questions as plain_question() gives them, as written and in lower case, because
+        training uses both."""
+        return frozenset(plain_question(form) for q in self.questions for form in (q, q.lower()))
 
-def _trained(folder: Path, name: str) -> Trained | None:
+
+def trained(folder: Path, name: str) -> Trained | None:
+    """What the file lists; None for a folder without it."""
     path = folder / TRAINED
     what = f"{name}: the list of trained questions"
     if not path.exists():
         return None
     return plain_files.read_json(path, JSON_BYTES, what, Trained, error=ModelUnavailable)
-
-
-def trained_questions(folder: Path, name: str) -> frozenset[str] | None:
-    """The trained questions as plain_question() gives them, None for a folder without the file.
-
-    Each counts as written and in lower case, because training uses both.
-    """
-    if (found := _trained(folder, name)) is None:
-        return None
-    return frozenset(plain_question(form) for q in found.questions for form in (q, q.lower()))
-
-
-def trained_inputs(folder: Path, name: str) -> frozenset[MediaKind]:
-    """The inputs that the file lists; empty if it lists none."""
-    found = _trained(folder, name)
-    return frozenset(kind for kind in get_args(MediaKind) if found and kind in found.inputs)

@@ -63,13 +63,12 @@ def make(where: str, **chosen: str | None) -> NewEntry:
         row["revision"] = "main"
         folder = checkpoint.hub_folder(place, "main")
     if folder is not None:
-        entry = _added(row, path)[0]
+        entry = _added(row, path).entry
         row["family"] = entry.family
         registry.check(entry)
         stored = model_card.read(entry, folder).stored_dtype
     row.setdefault("dtype", stored if stored in DTYPE_BYTES else _DTYPE)
-    entry, lines, whole = _added(row, path)
-    return NewEntry(entry, lines, folder is not None, path, whole)
+    return _added(row, path, folder is not None)
 
 
 def make_server(url: str, model: str, **chosen: str | None) -> NewEntry:
@@ -77,16 +76,15 @@ def make_server(url: str, model: str, **chosen: str | None) -> NewEntry:
     weights and api_key_env."""
     path, short = settings.own_models_file(), Path(model).name
     row = {"name": short.lower(), "label": short, "server": checkpoint.server_url(url)}
-    entry, lines, whole = _added(row | {"model": model} | _given(chosen), path)
-    return NewEntry(entry, lines, True, path, whole)
+    return _added(row | {"model": model} | _given(chosen), path)
 
 
 def _given(chosen: Mapping[str, str | None]) -> dict[str, str]:
     return {key: value for key, value in chosen.items() if value is not None}
 
 
-def _added(row: Mapping[str, str], path: Path) -> tuple[ModelEntry, str, str]:
-    """The row as an entry, read back from the whole new file, its lines, and the file."""
+def _added(row: Mapping[str, str], path: Path, here: bool = True) -> NewEntry:
+    """The row as an entry, read back from the whole new file."""
     read = settings.load().models_file
     text = read_text(read, settings.MAX_TOML, "The list of models", error=SettingsError)
     known = checkpoint.read_entries(settings.parse_toml(text, path), path)
@@ -109,7 +107,7 @@ def _added(row: Mapping[str, str], path: Path) -> tuple[ModelEntry, str, str]:
             f"{shown(path)} would be read differently with another entry at its end: add the entry "
             "by hand."
         )
-    return entry, lines, whole
+    return NewEntry(entry, lines, here, path, whole)
 
 
 def _place(where: str, path: Path) -> tuple[str, Path | None]:

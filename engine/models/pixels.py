@@ -5,8 +5,6 @@ Then all pictures are rescaled and normalised at once through a table of 256 val
 computed with the processor's arithmetic (image_transforms.py of transformers: float64 to rescale,
 float32 to normalise).
 
-Pillow 12 resizes rows, then columns; Pillow 13 starts where less is left to do.
-
 For another class or setting than those listed here, the processor itself is called.
 """
 
@@ -14,7 +12,6 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from functools import cache
 from typing import Any
 
 import numpy as np
@@ -67,25 +64,10 @@ class ProcessorSettings:
             target = (long, shortest) if width <= height else (shortest, long)
         rows, columns = self.crop or target
         top, left = (target[0] - rows) // 2, (target[1] - columns) // 2
-        bottom, right = top + rows, left + columns
         if min(top, left) < 0:
             return None
-        whole = Pillow.fromarray(image)
-        if not rows_first():
-            resized = np.asarray(whole.resize(target[::-1], self.resample))
-            return resized[top:bottom, left:right]
-        # with rows first, columns that the crop removes are skipped
-        wide = whole.resize((target[1], height), self.resample).crop((left, 0, right, height))
-        return np.asarray(wide.resize((columns, target[0]), self.resample))[top:bottom]
-
-
-@cache
-def rows_first() -> bool:
-    """Whether this Pillow resizes rows before columns, also where the other order is cheaper."""
-    noise = np.random.default_rng(0).integers(0, 256, (40, 16, 3), dtype=np.uint8)
-    tall, filter_ = Pillow.fromarray(noise), Pillow.Resampling.BICUBIC
-    by_rows = tall.resize((12, 40), filter_).resize((12, 12), filter_)
-    return by_rows.tobytes() == tall.resize((12, 12), filter_).tobytes()
+        resized = np.asarray(Pillow.fromarray(image).resize(target[::-1], self.resample))
+        return resized[top : top + rows, left : left + columns]
 
 
 def known_settings(processor: Any) -> ProcessorSettings | None:

@@ -65,13 +65,9 @@ def options(info: ModelInfo) -> dict[str, Any]:
     # transformers matches a name from the start of a module's full name, or as its end; without
     # the pattern, it would quantize what is inside model.vision_tower.
     skipped = [rf"(?:.*\.)?{name}" for name in UNTOUCHED]
-    if info.quantization == "8bit":
-        config = BitsAndBytesConfig(load_in_8bit=True, llm_int8_skip_modules=skipped)
-    else:
-        config = BitsAndBytesConfig(
-            load_in_4bit=True,
-            llm_int8_skip_modules=skipped,
-            bnb_4bit_quant_type="nf4",
-            bnb_4bit_compute_dtype=getattr(torch, info.dtype),
-        )
+    bits: dict[str, Any] = {"load_in_8bit": True}
+    if info.quantization == "4bit":
+        bits = {"load_in_4bit": True, "bnb_4bit_quant_type": "nf4"}
+        bits["bnb_4bit_compute_dtype"] = getattr(torch, info.dtype)
+    config = BitsAndBytesConfig(llm_int8_skip_modules=skipped, **bits)
     return {"quantization_config": config, "device_map": {"": torch.device(info.device)}}

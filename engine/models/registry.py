@@ -12,10 +12,10 @@ import threading
 from collections import OrderedDict
 from collections.abc import Hashable, Iterable, Sequence
 from contextlib import suppress
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from functools import lru_cache
 from pathlib import Path
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING
 
 from engine import settings
 from engine.errors import BadInput, ModelUnavailable, SettingsError, StageScopeError, UnknownModel
@@ -38,19 +38,15 @@ from engine.types import VARIANT_MARK, ModelInfo, Sample
 if TYPE_CHECKING:
     from engine.models.adapter import Adapter
 
+    Use = tuple[Adapter, Shape]
+
 # Letters in a name that mean a family: a model must not carry another family's name.
 _TELLING = {"videollava": "video_llava", "eventgpt": "eventgpt"}
 
 
-class Use(NamedTuple):
-    """A loaded model as one entry uses it, and its shape, which gives its memory need."""
-
-    adapter: Adapter
-    shape: Shape
-
-
 # The loaded models, the least recently used first, by the entry whose weights they hold
-# (variants.loaded), each with its uses.  Changed only under the lock.
+# (variants.loaded), each as the entries use it, with the shape that gives its memory need.
+# Changed only under the lock.
 _held: OrderedDict[ModelEntry, tuple[Adapter, dict[ModelEntry, Use]]] = OrderedDict()
 _lock = threading.Lock()
 
@@ -150,10 +146,10 @@ def load(item: ModelEntry, new_tokens: int = NEW_TOKENS) -> Adapter:
         own = variants.loaded(item)
         if own in _held:
             _held.move_to_end(own)
-            use = _use(item, own)
-            _make_room(model_card.of_run(item, use.shape, new_tokens).total, own)
-            return use.adapter
-        folder = _checked(own)
+            adapter, shape = _use(item, own)
+            _make_room(model_card.of_run(item, shape, new_tokens).total, own)
+            return adapter
+        folder = check(own)
         device.choose()  # imports torch: the accelerator's memory is asked, not the system's
         wanted = needed(item, new_tokens, folder)
         _refuse_too_large(item, wanted)
@@ -165,7 +161,7 @@ def load(item: ModelEntry, new_tokens: int = NEW_TOKENS) -> Adapter:
                 "finished."
             )
         _held[own] = _load(own, folder), {}
-        return _use(item, own).adapter
+        return _use(item, own)[0]
 
 
 def _make_room(needed: int, keep: ModelEntry) -> int:
@@ -186,22 +182,23 @@ def _use(item: ModelEntry, own: ModelEntry) -> Use:
     if item not in uses:
         folder = checkpoint.locate(item)
         usual = item.kind if item.family == ANY_FAMILY else FAMILIES[item.family].kind
-        trained = model_card.trained_inputs(folder, item.name) if item.demo else ()
+        trained = model_card.trained(folder, item.name) if item.demo else None
         sizes = model_card.read(item, folder)
         info = replace(adapter.info, name=item.name, shows=item.kind)
         if sizes.visual_tokens is not None:
             info = replace(info, images=sizes.images, visual_tokens=sizes.visual_tokens)
-        notes = variants.notes(item, usual, trained)
-        uses[item] = Use(adapter.remade(info, notes=notes), sizes)
+        notes = variants.notes(item, usual, trained.inputs if trained else ())
+        uses[item] = adapter.remade(info, notes=notes), sizes
     return uses[item]
 
 
 def _load(item: ModelEntry, folder: Path) -> Adapter:
-    from engine.models.loading import ordinary_tensors
+    import torch
 
     module, name = FAMILIES[item.family].adapter.split(":")
     try:
-        with ordinary_tensors():
+        # a caller's inference mode would make tensors that cannot be used outside of it
+        with torch.inference_mode(False), torch.no_grad():
             adapter: Adapter = getattr(importlib.import_module(module), name).load(item, folder)
     except Exception as error:
         memory.forget(error)  # its frames hold the part that was loaded
@@ -240,22 +237,15 @@ def needed(item: ModelEntry, new_tokens: int = NEW_TOKENS, folder: Path | None =
     return model_card.needed(item, folder, model_card.read(item, folder), new_tokens)
 
 
-@dataclass(frozen=True)
-class CombinedMemory:
-    """Bytes that several models need together: all weights, and the largest run among them.
-    `free` is the available memory, including what loaded models use now."""
-
-    weights: int
-    run: int
-    free: int
-
-
-def combined_memory(items: Sequence[ModelEntry], new_tokens: int) -> CombinedMemory:
-    """The memory for all these models at once, or ModelUnavailable."""
+def combined_memory(
+    items: Sequence[ModelEntry], new_tokens: int, batch: int = 1
+) -> tuple[int, int]:
+    """The bytes that all these models need at once (their weights, and a batch of the largest run
+    among them), and those available, including what loaded models use; or ModelUnavailable."""
     needs = [needed(item, new_tokens) for item in items]
     weights = {variants.loaded(item): one.weights for item, one in zip(items, needs, strict=True)}
     free = device.free_bytes() + sum(resident_bytes().values())
-    return CombinedMemory(sum(weights.values()), max(one.run for one in needs), free)
+    return sum(weights.values()) + batch * max(one.run for one in needs), free
 
 
 def card(item: ModelEntry) -> ModelInfo:
@@ -277,8 +267,8 @@ def card(item: ModelEntry) -> ModelInfo:
             questions=questions,
             shows=item.kind,
         )
-    _, uses = _held.get(variants.loaded(item), (None, dict[ModelEntry, Use]()))
-    return uses[item].adapter.info if item in uses else model_card.card(item, _checked(item))
+    _, uses = _held.get(variants.loaded(item), (None, {}))
+    return uses[item][0].info if item in uses else model_card.card(item, check(item))
 
 
 def hooked_only(item: ModelEntry) -> str | None:
@@ -298,8 +288,8 @@ def full_digest(item: ModelEntry) -> str:
 
 
 def check(item: ModelEntry) -> Path:
-    """The checkpoint's folder, if it holds a model that the entry's family can run; or
-    ModelUnavailable.  Neither the memory nor the device is asked."""
+    """The checkpoint's folder, if it holds a model that the entry's family can run, with weights
+    as the entry wants them; or ModelUnavailable.  The memory is not asked."""
     folder = checkpoint.locate(item)
     supported.refuse(item.name, item.family, item.checkpoint, folder)
     stated = checkpoint_files.read_json(folder / "config.json", item.name)["model_type"]
@@ -311,12 +301,6 @@ def check(item: ModelEntry) -> Path:
                 f"{item.name} ({item.label}) has the name of {family}, but {folder} holds a "
                 f"{item.family} model: give its entry in models.toml another name."
             )
-    return folder
-
-
-def _checked(item: ModelEntry) -> Path:
-    """As `check`; also ModelUnavailable if the entry's quantization does not work here."""
-    folder = check(item)
     quantization.check(item.name, item.quantization)
     return folder
 

@@ -143,8 +143,9 @@ def rendered(template: str, variables: dict[str, Any], content: Any) -> tuple[st
     return text, ""
 
 
-def _limit() -> None:
+def _main() -> None:
     import psutil
+    from transformers.utils import chat_template_utils  # noqa: F401 - before the limits
 
     with suppress(ImportError):  # Windows
         import resource
@@ -154,12 +155,6 @@ def _limit() -> None:
         for kind, most in limits.items():
             with suppress(ValueError, OSError):  # a stricter limit holds already, or macOS
                 resource.setrlimit(kind, (most, most))
-
-
-def _main() -> None:
-    from transformers.utils import chat_template_utils  # noqa: F401 - before the limits
-
-    _limit()
     request = json.load(sys.stdin)
     template, variables = request["template"], request["variables"]
     json.dump([rendered(template, variables, one) for one in request["contents"]], sys.stdout)

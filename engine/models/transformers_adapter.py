@@ -66,7 +66,6 @@ class TransformersAdapter(Adapter):
     """One loaded model of a family that AutoModelForImageTextToText knows."""
 
     kind: MediaKind = "image"
-    prompt = "{rendered}"  # the chat template's text for the number of pictures
     tower_takes_pictures = False
 
     @classmethod
@@ -95,7 +94,12 @@ class TransformersAdapter(Adapter):
         self._takes = _parameters(self.model.forward)
         needs_pixels = "pixel_values" in _parameters(self.model.generate)
         self._seam = "mm_encoder_outputs" in self._takes and not needs_pixels
-        self.refuses = self._refusals()
+        kind = self.family
+        refuses: dict[Way, str] = {"compiled": NOT_COMPILED, "batch": NO_BATCH.format(kind=kind)}
+        refuses["draft"] = NO_DRAFT.format(kind=kind)
+        if not self._seam:
+            refuses["decoupled"] = NO_SEAM.format(kind=kind)
+        self.refuses = refuses
         self._clips = False
         noise = np.random.default_rng(0).integers(0, 256, (*_TRIED, 3), dtype=np.uint8)
         self._vision = {"image": self._tried(Media("image", (noise,), "", "a picture"))}
@@ -135,15 +139,6 @@ class TransformersAdapter(Adapter):
         require(self.info, fits and bool(called), what)
         return called
 
-    def _refusals(self) -> dict[Way, str]:
-        """What models of this kind do not offer, each with its reason."""
-        kind = self.family
-        found: dict[Way, str] = {"compiled": NOT_COMPILED, "batch": NO_BATCH.format(kind=kind)}
-        found["draft"] = NO_DRAFT.format(kind=kind)
-        if not self._seam:
-            found["decoupled"] = NO_SEAM.format(kind=kind)
-        return found
-
     # stage 2
     def preprocess(self, media: Media, question: str) -> Prepared:
         refuse_markers(question, tuple(self.tokenizer.all_special_tokens))
@@ -177,7 +172,7 @@ class TransformersAdapter(Adapter):
         text = self._texts[part, count]
         if isinstance(text, ModelUnavailable):
             raise text
-        return self.prompt.format(rendered=text.format(question=question))
+        return text.format(question=question)
 
     def prompt_ids(self, question: str, images: int) -> tuple[list[int], int]:
         """The ids before the processor puts the visual tokens in place."""
@@ -307,7 +302,8 @@ class TransformersAdapter(Adapter):
         """Whether there is one row of features for each visual token of the prompt."""
         floating = all(one.is_floating_point() for one in features.tensors.values())
         wanted = int(self.visual_places(prepared.input_ids).sum())
-        return floating and _row_count(features) == wanted
+        parts = [one for name, one in features.tensors.items() if name.startswith(ROWS)]
+        return floating and wanted == sum(one.numel() // max(one.shape[-1], 1) for one in parts)
 
 
 def _parameters(function: Callable[..., Any]) -> set[str]:
@@ -315,7 +311,6 @@ def _parameters(function: Callable[..., Any]) -> set[str]:
 
 
 def _pixel_name(inputs: Mapping[str, Any]) -> str:
-    """The name of the pixels among a processor's outputs."""
     return next(name for name in inputs if name.startswith("pixel_values"))
 
 
@@ -337,12 +332,6 @@ def _named(name: str, value: Any) -> Iterator[tuple[str, torch.Tensor]]:
     elif value is not None:
         for index, one in enumerate(value):
             yield from _named(f"{name}.{index}", one)
-
-
-def _row_count(found: Features) -> int:
-    """The number of visual rows in all tensors together."""
-    parts = [one for name, one in found.tensors.items() if name.startswith(ROWS)]
-    return sum(one.numel() // max(one.shape[-1], 1) for one in parts)
 
 
 def _as_outputs(prepared: Prepared, found: Features) -> dict[str, Any]:

@@ -123,14 +123,12 @@ def by_label(text: str, entries: Iterable[ModelEntry]) -> ModelEntry | None:
     return None
 
 
-def notes(
-    item: ModelEntry, usual: MediaKind, trained: Collection[MediaKind] = ()
-) -> tuple[str, ...]:
+def notes(item: ModelEntry, usual: MediaKind, trained: Collection[str] = ()) -> tuple[str, ...]:
     """What to know of an answer to another input than the family's usual one.
 
     `trained`: what a demo checkpoint was shown in training; if empty, what its entry shows.
     """
-    found, known = [], trained or {(item.of or item).kind}
+    found, known = [], set(SHOWS).intersection(trained) or {(item.of or item).kind}
     if item.kind != usual:
         taken = "one image" if usual == item.kind == "image" else TAKEN[usual]
         found.append(

@@ -191,7 +191,7 @@ class _BatchRun(StagedRun):
             raise Cancelled(f"{self.adapter.info.name} was cancelled between two tokens.")
         total_ms = self.timeline.end() - self.lost_ms
         load = self.meter.read()
-        self.adapter.runs += 1
+        self.adapter.use.runs += 1
         batch = Batch(
             id=secrets.token_hex(6),
             size=len(self.remaining),

@@ -67,7 +67,7 @@ class StagedRun:
 
     def __init__(self, adapter: Adapter, cache: FeatureCache | None, watcher: Watcher) -> None:
         self.adapter, self.cache, self.watcher = adapter, cache, watcher
-        self.cold = adapter.runs == 0
+        self.cold = adapter.use.runs == 0
         self.meter = Meter(torch.get_num_threads())
         self.timeline = Timeline(adapter.device, watcher.wait)
 

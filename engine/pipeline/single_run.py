@@ -264,7 +264,7 @@ class _Run(StagedRun):
     def result(self) -> RunResult:
         total_ms = self.timeline.end()
         load = self.meter.read()
-        self.adapter.runs += 1
+        self.adapter.use.runs += 1
         try:
             if self.to_store is not None:
                 self.to_store()

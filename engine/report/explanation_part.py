@@ -11,8 +11,8 @@ from collections.abc import Iterator
 from functools import partial
 from html import escape
 
-from engine.attribution import kept, wording
-from engine.attribution.explained import Explanation, nats_text
+from engine.attribution import wording
+from engine.attribution.explained import Explanation, nats_text, of_run, restored
 from engine.errors import StageScopeError
 from engine.palette import HEAT_COLOURS
 from engine.report.blocks import Block, Bullets, ChartBlock, Heading, Paragraph
@@ -28,7 +28,9 @@ TITLE = "What answers rest on"
 
 def explained(run: Run, several: bool = False) -> Iterator[Block]:
     """Nothing if no explanation is kept with the run; `several`: the heading names it."""
-    stored, problem = kept.of_run(run.folder), explanations.problem(run.folder)
+    from engine.attribution import heatmap
+
+    stored, problem = of_run(run.folder), explanations.problem(run.folder)
     if not stored and not problem:
         return
     yield Heading(2, f"{TITLE}: {run.id}" if several else TITLE)
@@ -48,10 +50,10 @@ def explained(run: Run, several: bool = False) -> Iterator[Block]:
         sample = samples.get(one.sample, Sample(one.sample, ""))
         try:
             if samples:
-                explanation, picture = kept.mapped(one, run.header, sample)
+                explanation, picture = heatmap.mapped(one, run.header, sample)
             else:
                 request = run.header.plan.ask(sample, one.model, one.prompt)
-                explanation, picture = kept.restored(one, request), b""
+                explanation, picture = restored(one, request), b""
         except StageScopeError as error:
             yield Paragraph(f"Left out: {error}")
             continue

@@ -93,7 +93,7 @@ class AnswerRecorder(ExitStack):
         self._pictures: list[list[int]] = [[] for _ in self._vision]  # of each call
 
     def __enter__(self) -> Self:
-        decoder, compiled = self._adapter.decoder, self._adapter.compiled
+        decoder, compiled = self._adapter.decoder, self._adapter.use.compiled
         self.enter_context(decoder.head.register_forward_hook(self._scores))
         if compiled is not None:  # its graph contains the head
             self.enter_context(compiled.register_forward_hook(self._scores))

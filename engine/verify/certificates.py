@@ -403,7 +403,8 @@ def digest_now(entry: ModelEntry) -> str | None:
         return served_digest(entry.server.url, entry.checkpoint)
     try:
         folder = checkpoint.locate(entry)
-        return checkpoint_files.digest_if_known(folder, entry.name, settings.load().hashes_file)
+        memo = settings.load().hashes_file
+        return checkpoint_files.digest(folder, entry.name, memo, read=False) or None
     except (ModelUnavailable, OSError):
         return None
 

@@ -104,7 +104,7 @@ def changed(adapter: Adapter, change: LogitsChange) -> Iterator[None]:
         scores = change(out[0])
         return scores, scores.argmax(-1)
 
-    step = adapter.compiled
+    step = adapter.use.compiled
     inner = step.register_forward_hook(compiled) if step is not None else nullcontext()
     with adapter.decoder.head.register_forward_hook(lambda *given: change(given[-1])), inner:
         yield

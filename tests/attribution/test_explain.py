@@ -14,8 +14,9 @@ from engine import media
 from engine.attribution import explain as explaining
 from engine.attribution import explained as cells
 from engine.attribution import wording
-from engine.attribution.explain import explain, occlusion
+from engine.attribution.explain import explain
 from engine.attribution.explained import ExplainOptions, ExplainRequest, ExplainWatcher, Explanation
+from engine.attribution.occlusion import shown
 from engine.decoding import forced
 from engine.demo.demo_dataset import write_dataset
 from engine.demo.wordings import DEFAULT_QUESTION
@@ -97,7 +98,7 @@ def test_each_loss_is_that_of_its_changed_input_alone(adapter: Adapter, sample: 
     request = said(adapter, sample)
     watcher = Followed()
     found = explain(adapter, request, watcher)
-    hidden = occlusion(adapter, request)
+    hidden = shown(request.run, adapter.kind)
     assert found.said and found.words == request.words and len(found.cells) == 8
     close = CLOSE * len(found.token_ids)
     tokens = by_hand(adapter, found, hidden.plain)
@@ -131,7 +132,7 @@ def test_the_fine_cells_are_those_of_the_strongest_coarse_cell(
 
 def test_the_cost_is_stated_before_and_kept(adapter: Adapter, sample: Sample) -> None:
     request, watcher = asked(adapter, sample), Followed()
-    stated = explaining.cost(adapter, request)
+    stated = explaining.measured_cost(adapter, request)
     found = explain(adapter, request, watcher)
     (planned,) = watcher.costs
     assert planned.seconds is not None and planned.seconds > 0
@@ -226,15 +227,14 @@ def test_raw_events_are_dropped_and_drawn_pictures_painted(
     assert any("painted" in note for note in painted.notes)
     assert not any("painted" in note for note in one.notes)
     other = replace(sample, events=raw.events)  # pictures that these events do not draw
-    assert occlusion(eventgpt, asked(eventgpt, other)).removal == "painted"
+    assert shown(asked(eventgpt, other).run, "events").removal == "painted"
 
 
 def test_the_media_are_those_of_the_run(eventgpt: Adapter, raw: Sample) -> None:
     how = RunOptions(
         window=window("0s+400us"), split=split("time:3"), perturb=perturbations("drop:0.3")
     )
-    run = replace(asked(eventgpt, raw).run, how=how)
-    hidden = occlusion(eventgpt, replace(asked(eventgpt, raw), run=run))
+    hidden = shown(replace(asked(eventgpt, raw).run, how=how), "events")
     assert len(hidden.plain.images) == 3 and hidden.raw
     assert hidden.plain.digest == media.load(raw, "events", how).digest
     assert hidden.plain.digest != media.load(raw, "events").digest  # the control
@@ -310,6 +310,6 @@ def test_a_model_without_a_seam_is_refused(
     llava: Adapter, sample: Sample, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(llava, "refuses", {"decoupled": "It takes no features."}, raising=False)
-    for call in (explain, explaining.cost, explaining.measured_cost):
+    for call in (explain, explaining.measured_cost):
         with pytest.raises(BadInput, match=r"^tiny-llava: It takes no features: choose another"):
             call(llava, asked(llava, sample))

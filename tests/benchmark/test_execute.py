@@ -168,9 +168,7 @@ def test_models_take_turns_if_they_fit_into_memory(go: Go, monkeypatch: pytest.M
     assert run.header.plan.order == "interleaved"
     assert "both models fit into memory at once" in run.header.plan.order_why
     assert "Order: interleaved" in run.journal[0]["text"]
-    monkeypatch.setattr(
-        registry, "combined_memory", lambda *_: registry.CombinedMemory(900, 100, 1000)
-    )
+    monkeypatch.setattr(registry, "combined_memory", lambda *_: (1000, 1000))
     run = go(name="tight", models=ALL[1:], warmup=0)
     assert [row["model"] for row in rows(run)[:4]] == [first] * 4
     assert "do not fit into memory at once" in run.header.plan.order_why

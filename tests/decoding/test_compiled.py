@@ -153,7 +153,7 @@ def test_on_the_cpu_one_graph_serves_every_bucket(
             go(adapter, sample, replace(config, backend="eager")).generation.token_ids
         )
     assert compilations.number == 1
-    assert adapter.compiled is not None and len(adapter.compiled._rooms) == compiled.BUCKETS
+    assert adapter.use.compiled is not None and len(adapter.use.compiled._rooms) == compiled.BUCKETS
 
 
 def test_auto_is_eager_on_the_cpu_and_compiled_on_cuda() -> None:
@@ -174,7 +174,7 @@ def test_compiling_is_no_part_of_the_run(
     found = go(adapter, sample, COMPILED)
     assert "before this run's clock started" in found.notes[-1]
     assert found.span("compile") is None
-    adapter.compiled = None
+    adapter.use.compiled = None
     monkeypatch.setattr(adapter, "compile_ahead", lambda request: 0.0)  # nothing was foreseen
     found = go(adapter, sample, COMPILED)
     late, stage = found.span("compile"), found.span("decode")
@@ -192,7 +192,7 @@ def test_the_end_is_held_back_for_as_long_as_is_asked(
     monkeypatch.setattr(adapter, "eos_ids", (liked,))
     for least in (0, 5, 8, 12):
         config = replace(COMPILED, min_new_tokens=least, **sampled)
-        adapter.compiled = None
+        adapter.use.compiled = None
         fast, eager = (
             go(adapter, sample, replace(config, backend=one)) for one in ("compiled", "eager")
         )
@@ -204,8 +204,8 @@ def test_what_an_earlier_answer_left_behind_changes_nothing(
     adapter: Adapter, sample: Sample
 ) -> None:
     before = go(adapter, sample, COMPILED)
-    assert adapter.compiled is not None
-    for room in adapter.compiled._rooms.values():
+    assert adapter.use.compiled is not None
+    for room in adapter.use.compiled._rooms.values():
         for kept in (*room.keys, *room.values):
             with torch.inference_mode():
                 kept.fill_(float("nan"))
@@ -278,16 +278,16 @@ def test_a_folder_that_others_may_write_is_not_used(adapter: Adapter, sample: Sa
     found = go(adapter, sample, COMPILED)
     assert found.backend == "eager" and "other users may write" in found.notes[0]
     folder.chmod(0o700)
-    adapter.compiled = None
+    adapter.use.compiled = None
     assert go(adapter, sample, COMPILED).backend == "compiled"
 
 
 @pytest.mark.loads
 def test_the_graph_goes_with_the_model(adapter: Adapter, sample: Sample) -> None:
     go(adapter, sample, COMPILED)
-    assert adapter.compiled is not None
+    assert adapter.use.compiled is not None
     again = load("tiny-llava")
-    assert again.compiled is None and go(again, sample, COMPILED).backend == "compiled"
+    assert again.use.compiled is None and go(again, sample, COMPILED).backend == "compiled"
 
 
 @pytest.mark.loads

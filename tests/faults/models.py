@@ -11,8 +11,7 @@ from transformers import CLIPVisionModel, LlavaModel
 
 from engine.media import video
 from engine.models.adapter import Adapter
-from engine.models.eventgpt import EventGPTAdapter
-from engine.models.eventgpt_model import EventGPT, EventGPTModel
+from engine.models.eventgpt import EventGPT, EventGPTAdapter, EventGPTModel
 from engine.models.llava import LlavaAdapter, PlaceholderAdapter
 from engine.models.pixels import ProcessorSettings
 from tests.faults.fault import LONG_S, Patch, fault, replaces

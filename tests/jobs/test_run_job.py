@@ -103,7 +103,7 @@ def test_warm_up_loads_the_demo_models(queue: jobs.Jobs, tiny_models: Path) -> N
         assert time.monotonic() < end
         time.sleep(0.02)
     loaded: Adapter = registry.load(registry.entries()[0])
-    assert loaded.runs == 0
+    assert loaded.use.runs == 0
 
 
 MARKS: list[tuple[Doing, float]] = [

@@ -364,7 +364,7 @@ def test_control_a_model_in_memory_is_counted(release: Path) -> None:
     gc.collect()
     before = models_in_memory()
     adapter = loaded(release, "eventgpt")
-    assert models_in_memory() > before and adapter.runs == 0
+    assert models_in_memory() > before and adapter.use.runs == 0
 
 
 @pytest.mark.parametrize("name", ["config.json", "tokenizer.model", "*.bin"])

@@ -7,17 +7,15 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-import PIL
 import pytest
 import torch
 from PIL import Image as Pillow
 from transformers import CLIPImageProcessorPil, VideoLlavaImageProcessor
 from transformers.models.llava.image_processing_pil_llava import LlavaImageProcessorPil
 
-from engine.models import pixels, registry
+from engine.models import auto_processor, pixels, registry
 from engine.models.adapter import Adapter
 from engine.types import Image
-from tests.conftest import slow_unless
 
 pytestmark = pytest.mark.loads
 
@@ -66,13 +64,7 @@ def own(processor: Any, images: Sequence[Image]) -> torch.Tensor:
 
 @pytest.mark.parametrize("kind", KINDS)
 @pytest.mark.parametrize("name", SETTINGS)
-# Pillow 13 may resize columns first.
-@pytest.mark.parametrize("rows_first", slow_unless([True], [True, False]))
-def test_exact_pixels_are_the_processors_own(
-    rows_first: bool, name: str, kind: Any, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    if not rows_first:
-        monkeypatch.setattr(pixels, "rows_first", lambda: False)
+def test_exact_pixels_are_the_processors_own(name: str, kind: Any) -> None:
     processor = kind(**SETTINGS[name])
     plain = pixels.known_settings(processor)
     assert plain is not None
@@ -82,11 +74,6 @@ def test_exact_pixels_are_the_processors_own(
         assert found is not None
         assert (found.dtype, found.shape) == (torch.float32, wanted.shape)
         assert torch.equal(found, wanted), size
-
-
-def test_the_order_of_pillow_is_known() -> None:
-    chooses = int(PIL.__version__.split(".")[0]) >= 13
-    assert pixels.rows_first() is not chooses
 
 
 def test_a_grey_level_would_be_noticed() -> None:
@@ -164,4 +151,6 @@ def adapter(request: pytest.FixtureRequest, tiny_models: Path) -> Adapter:
 def test_every_family_shows_its_processors_pixels(adapter: Adapter) -> None:
     for size in SIZES:
         images = pictures(2, *size)
-        assert torch.equal(adapter.pixels(images), adapter.processed(images))
+        assert torch.equal(
+            adapter.pixels(images), auto_processor.values(adapter.image_processor, images)
+        )

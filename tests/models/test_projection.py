@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 import torch
 
-from engine.models.eventgpt_model import EventGPT, EventGPTConfig
+from engine.models.eventgpt import EventGPT, EventGPTConfig
 
 REFERENCE = json.loads((Path(__file__).parent / "eventgpt_rows.json").read_text(encoding="utf-8"))
 HIDDEN = torch.tensor(REFERENCE["hidden"], dtype=torch.float64)
@@ -47,12 +47,12 @@ class _Given(torch.nn.Module):
 
 
 def test_rows_are_those_of_the_frozen_reference(model: EventGPT) -> None:
-    rows = model.encode_events(torch.zeros(len(HIDDEN), 3, 4, 4, dtype=torch.float64))
+    (rows,) = model.encode_batch([torch.zeros(len(HIDDEN), 3, 4, 4, dtype=torch.float64)])
     assert rows.shape == ROWS.shape
     assert float((rows.detach() - ROWS).abs().max()) < 1e-6
 
 
 def test_the_reference_tells_exact_gelu_from_its_approximation(model: EventGPT) -> None:
     model.model.visual_projector[1] = torch.nn.GELU(approximate="tanh")
-    rows = model.encode_events(torch.zeros(len(HIDDEN), 3, 4, 4, dtype=torch.float64))
+    (rows,) = model.encode_batch([torch.zeros(len(HIDDEN), 3, 4, 4, dtype=torch.float64)])
     assert float((rows.detach() - ROWS).abs().max()) > 1e-5

@@ -14,7 +14,7 @@ from sentencepiece import SentencePieceProcessor
 
 from engine import media
 from engine.models.adapter import Adapter
-from engine.models.eventgpt_model import EVENT_TOKEN_ID, EventGPT
+from engine.models.eventgpt import EVENT_TOKEN_ID, EventGPT
 from engine.prompts import DEFAULT_QUESTION
 from engine.types import Sample
 from tests import published_checkpoints, tiny

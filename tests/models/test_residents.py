@@ -131,7 +131,7 @@ def test_the_kv_cache_of_a_7b_model() -> None:
 def test_absent_fields_have_the_published_values() -> None:
     from transformers import CLIPVisionConfig, LlavaConfig, VideoLlavaConfig
 
-    from engine.models.eventgpt_model import EventGPTConfig
+    from engine.models.eventgpt import EventGPTConfig
 
     towers = {
         "llava": (LlavaConfig().vision_config, 576),
@@ -171,9 +171,9 @@ def test_memory_that_a_run_still_holds_is_not_counted_as_free(
     monkeypatch.setattr(device, "free_bytes", lambda: room - held)  # whatever is unloaded
     with pytest.raises(ModelUnavailable, match="while another model is running"):
         registry.load(entries["video_llava"])
-    assert registry.resident() == () and running.runs == 0
+    assert registry.resident() == () and running.use.runs == 0
     monkeypatch.setattr(device, "free_bytes", lambda: room)
-    assert registry.load(entries["video_llava"]).runs == 0
+    assert registry.load(entries["video_llava"]).use.runs == 0
 
 
 def test_a_load_that_runs_out_of_memory_says_so_and_leaves_nothing(

@@ -217,7 +217,7 @@ def test_a_model_without_the_seam_runs_hooked_and_says_so(load: Load, sample: Sa
 def test_the_compiled_step_is_refused_by_a_note(load: Load, sample: Sample) -> None:
     adapter = load("qwen2_5_vl")
     found = run(adapter, sample, decode=replace(GREEDY, backend="compiled"))
-    assert found.backend == "eager" and adapter.compiled is None
+    assert found.backend == "eager" and adapter.use.compiled is None
     note = "Its tokens are decoded eagerly: the compiled step is only proved for LLaMA."
     assert note in found.notes
     assert note not in run(adapter, sample).notes

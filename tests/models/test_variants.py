@@ -106,11 +106,11 @@ def test_variants_share_the_weights_and_what_was_compiled(sample: Sample) -> Non
     assert shown.info.visual_tokens == 5 * (base.info.visual_tokens or 0)
     assert len(registry.resident()) == 1
     one, *_ = items = [registry.entry(n) for n in ("tiny-llava", "tiny-llava@events")]
-    assert registry.combined_memory(items, 8).weights == registry.needed(one).weights
+    assert registry.combined_memory(items, 8, 0)[0] == registry.needed(one).weights
     first, second = _run(shown.info.name, sample), _run("tiny-llava", sample)
-    assert first.cold and not second.cold and base.runs == shown.runs == 2
+    assert first.cold and not second.cold and base.use.runs == shown.use.runs == 2
     other = registry.load(registry.entry("tiny-llava@float16"))  # a control: other weights
-    assert other.model is not base.model and other.runs == 0 and len(registry.resident()) == 2
+    assert other.model is not base.model and other.use.runs == 0 and len(registry.resident()) == 2
     assert other.dtype == torch.float16
     assert registry.unload(registry.entry("tiny-llava@events"))
     assert registry.resident() == (registry.entry("tiny-llava@float16"),)

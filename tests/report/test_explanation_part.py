@@ -8,7 +8,8 @@ from typing import Any
 
 import pytest
 
-from engine.attribution import kept, wording
+from engine.attribution import explained as kept
+from engine.attribution import wording
 from engine.attribution.explained import ExplainRequest
 from engine.media import dataset
 from engine.report import drawers, explanation_part

@@ -177,7 +177,7 @@ class ModelServer:
         ids: list[int] = self.adapter.tokenizer(text)["input_ids"]
         if ids[0] != self.adapter.tokenizer.bos_token_id:
             ids = [self.adapter.tokenizer.bos_token_id, *ids]
-        rows = self.adapter.rows_per_image * pictures  # type: ignore[attr-defined]
+        rows = self.adapter.visual_rows(pictures)
         marks = [self.adapter.visual_id] * rows
         return [new for one in ids for new in (marks if one == self.adapter.visual_id else [one])]
 

@@ -29,7 +29,7 @@ from transformers import (
 
 from engine.demo.wordings import ASKED, Voice
 from engine.models import model_card
-from engine.models.eventgpt_model import EventGPT, EventGPTConfig
+from engine.models.eventgpt import EventGPT, EventGPTConfig
 from tools.demo_training.corpus import GRID, SIZE
 from tools.demo_training.tokenizer import CONTEXT
 from tools.demo_training.towers import Sight, tower_config

@@ -16,7 +16,7 @@ from typing import Any
 import streamlit as st
 
 from engine.analysis import agreement
-from engine.attribution import kept
+from engine.attribution import explained
 from engine.attribution.explained import Explanation
 from engine.errors import DatasetError, MediaError, StageScopeError
 from engine.media.thumbnails import stamp_of
@@ -224,7 +224,7 @@ def _explanations(results: Sequence[Result], sample: Sample) -> None:
     found = [
         (one, stored)
         for one in results
-        for stored in kept.of_run(one.run.folder)  # lines of another answer do not belong to it
+        for stored in explained.of_run(one.run.folder)  # not those of another answer
         if (stored.model, stored.sample, stored.repeat, stored.answer)
         == (one.task.model, sample.id, one.task.repeat, str(one.line["text"]))
     ]
@@ -256,7 +256,9 @@ def _explanations(results: Sequence[Result], sample: Sample) -> None:
 def _map(
     _stored: StoredExplanation, _header: Header, _sample: Sample, what: str, stamp: str
 ) -> tuple[Explanation, bytes]:
-    return kept.mapped(_stored, _header, _sample)
+    from engine.attribution import heatmap
+
+    return heatmap.mapped(_stored, _header, _sample)
 
 
 def _timeline(results: Sequence[Result]) -> None:

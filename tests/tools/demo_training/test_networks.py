@@ -41,7 +41,7 @@ def test_taught_rows_are_the_rows_at_run_time(family: Family, tokenizer: Any) ->
     theirs = {
         "llava": lambda: inner.get_image_features(pixels).pooler_output[0],
         "video_llava": lambda: inner.get_video_features(pixels[None]).pooler_output.flatten(0, 1),
-        "eventgpt": lambda: network.model.encode_events(pixels),
+        "eventgpt": lambda: network.model.encode_batch([pixels])[0],
     }[family]()
     assert ours.shape[0] == {"llava": 36, "video_llava": 8 * 37, "eventgpt": 42}[family]
     torch.testing.assert_close(ours, theirs)
