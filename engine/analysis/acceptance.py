@@ -219,10 +219,8 @@ def shuffled(pairs: Sequence[Pair], seed: int = 0) -> Range | None:
         clips: dict[str, list[Pair]] = {}
         for index in group:
             clips.setdefault(pairs[index].source, []).append(pairs[index])
-        whole, own = (
-            _crossed([pairs[i] for i in group]),
-            [_crossed(clip) for clip in clips.values()],
-        )
+        whole = _crossed([pairs[i] for i in group])
+        own = [_crossed(clip) for clip in clips.values()]
         matched += whole[0] - sum(one[0] for one in own)
         compared += whole[1] - sum(one[1] for one in own)
     if not compared:
