@@ -8,9 +8,8 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 
 from engine.analysis.choice_accuracy import ALL, ChoiceAccuracy, ChoicePair
-from engine.analysis.results_table import labels
+from engine.analysis.results_table import tones
 from engine.analysis.statistics import MIN_CLUSTERS, ClusteredShare
-from engine.palette import toned
 from engine.quoting import NONE, count, percent
 from engine.report.blocks import (
     Block,
@@ -43,11 +42,8 @@ def choosing(found: Findings) -> Iterator[Block]:
     if any(one.accuracy for one in found.choices):
         from engine.report import charts
 
-        lines = found.table.drop_duplicates("label")
-        families = dict(zip(lines["label"], lines["family"].astype(str), strict=True))
-        tones = toned({label: families[label] for label in labels(found.table)})
         words = charts.choice_words(found.choices)
-        yield ChartBlock(words, lambda: charts.choices(found.choices, tones))
+        yield ChartBlock(words, lambda: charts.choices(found.choices, tones(found.table)))
     yield table(found.choices)
 
 

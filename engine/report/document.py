@@ -12,8 +12,7 @@ from math import inf
 from engine.analysis import machine_loads, model_summary
 from engine.analysis.metrics import BY_NAME, METRICS
 from engine.analysis.model_summary import Count, Figure, Throughput, find, stage_medians
-from engine.analysis.results_table import GROUPS, labels, measured
-from engine.palette import toned
+from engine.analysis.results_table import GROUPS, labels, measured, tones
 from engine.quoting import NONE, count, number
 from engine.report import device_notes
 from engine.report.blocks import (
@@ -263,12 +262,10 @@ def _figures(found: Findings) -> Iterator[Block]:
     lines = measured(found.table)
     names = labels(lines)
     lines = lines[~lines["cached"].astype(bool)] if not lines["cached"].all() else lines
-    families = dict(zip(lines["label"], lines["family"], strict=True))
-    colours = toned({label: families[label] for label in labels(lines)})
     kind = BY_NAME["total"]
     values = lines[["label", "sample"]].assign(value=lines[kind.column])
     words = charts.distribution_words(values, kind.title)
-    yield ChartBlock(words, lambda: charts.distribution(values, colours, kind.title))
+    yield ChartBlock(words, lambda: charts.distribution(values, tones(lines), kind.title))
     yield from (figure_table(label, shown) for label in names)
 
 
