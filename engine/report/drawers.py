@@ -174,14 +174,8 @@ def _templates() -> Environment:
         undefined=StrictUndefined,
         finalize=lambda value: value if isinstance(value, Markup) else printable(str(value)),
     )
-    found.globals.update(kind=lambda block: type(block).__name__, anchor=anchor, drawn=_drawn)
+    found.globals.update(kind=lambda block: type(block).__name__, anchor=anchor)
     return found
-
-
-def _drawn(block: ChartBlock) -> tuple[bool, Markup]:
-    """Whether the chart is a picture, and its markup."""
-    chart = block.draw()
-    return isinstance(chart, Markup), Markup(chart)
 
 
 def as_json(value: object) -> str:
