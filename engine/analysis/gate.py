@@ -23,7 +23,7 @@ from __future__ import annotations
 
 import math
 from collections import defaultdict
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from itertools import takewhile
 from operator import eq
@@ -97,6 +97,9 @@ class ModelValues:
     cached: int
     load: MachineLoad | None
     samples: Mapping[str, SampleValues]
+
+
+Sides = tuple[ModelValues, ModelValues]  # of BASE and NEW
 
 
 @dataclass(frozen=True)
@@ -193,7 +196,6 @@ class GateReport:
     new: RunValues
     metrics: tuple[str, ...]
     margin: float
-    labels: tuple[str, ...]
     results: tuple[GateResult, ...]
     answers: tuple[AnswersCompared, ...]
     not_compared: tuple[NotCompared, ...]
@@ -294,7 +296,9 @@ def accuracy(answers: pd.DataFrame) -> dict[str, float]:
 
 
 # Which runs can be compared.
-def _problems(base: RunValues, new: RunValues, names: Sequence[str], timed: bool) -> Iterator[str]:
+def _problems(
+    base: RunValues, new: RunValues, both: Mapping[str, Sides], timed: bool
+) -> Iterator[str]:
     """Why the runs cannot be compared, and what to do."""
     if base.id == new.id:
         yield f"The run {cut(base.id)} is named twice: name two runs."
@@ -304,11 +308,12 @@ def _problems(base: RunValues, new: RunValues, names: Sequence[str], timed: bool
             yield f"The run {cut(run.id)} is not finished: {how}, then compare."
     if differing := [f"{name} ({words})" for name, words in _differing(base, new, timed)]:
         yield f"The runs differ in {joined(differing)}: run NEW like BASE."
-    if not names:
-        sides = (f"{side} has {_labels(run)}" for side, run in zip(SIDES, (base, new), strict=True))
-        yield f"The runs have no model in common ({', '.join(sides)}): compare runs of the same."
-    for label in names if timed else ():
-        for why in _apart(base.model(label), new.model(label), base.header.plan.batch):
+    if not both:
+        known = (listed(shown(one.label) for one in run.models) or "none" for run in (base, new))
+        sides = ", ".join(map(" has ".join, zip(SIDES, known, strict=True)))
+        yield f"The runs have no model in common ({sides}): compare runs of the same."
+    for label, models in both.items() if timed else ():
+        for why in _apart(*models, base.header.plan.batch):
             yield (
                 f"The times of {cut(label)} cannot be compared ({why}): repeat the run "
                 f"without this, or {UNTIMED}."
@@ -333,9 +338,8 @@ def _differing(base: RunValues, new: RunValues, timed: bool) -> Iterator[tuple[s
         yield name, "; ".join(map(": ".join, zip(SIDES, words, strict=True)))
 
 
-def _apart(base: ModelValues | None, new: ModelValues | None, batch: int) -> Iterator[str]:
+def _apart(base: ModelValues, new: ModelValues, batch: int) -> Iterator[str]:
     """Why the times of a model in two runs cannot be compared."""
-    assert base is not None and new is not None
     if batch > 1:
         yield f"samples of batches of {batch:,} are not timed separately"
     if base.device != new.device:
@@ -350,7 +354,7 @@ def _apart(base: ModelValues | None, new: ModelValues | None, batch: int) -> Ite
         yield why
 
 
-def _changes(base: RunValues, new: RunValues, names: Sequence[str]) -> Iterator[str]:
+def _changes(base: RunValues, new: RunValues, names: Collection[str]) -> Iterator[str]:
     """Sentences about code, checkpoints, dtypes, the machine and models in one run only."""
     same = base.header.code == new.header.code
     yield "The engine's code " + ("and libraries are the same." if same else "or libraries differ.")
@@ -379,10 +383,6 @@ def _changes(base: RunValues, new: RunValues, names: Sequence[str]) -> Iterator[
             yield f"The machine's load is not known for {listed(unknown)} in {side}."
 
 
-def _labels(run: RunValues) -> str:
-    return listed(shown(one.label) for one in run.models) or "none"
-
-
 # The comparison.
 def gate(
     base: RunValues,
@@ -395,10 +395,9 @@ def gate(
         raise BadInput(f"The margin is {margin:.0%}: choose one from 0% to below 100%.")
     asked, names = metrics is not None, tuple(metrics or DEFAULT)
     both = {one.label: (one, other) for one in base.models if (other := new.model(one.label))}
-    shared = tuple(both)
     times = {name for name in names if name in BY_NAME and BY_NAME[name].timed}
     together = bool(base.header.together) and base.header.together == new.header.together
-    for problem in _problems(base, new, shared, bool(times) and together):
+    for problem in _problems(base, new, both, bool(times) and together):
         raise BadInput(problem)
     found: list[GateResult | NotCompared] = []
     answers = []
@@ -419,11 +418,10 @@ def gate(
         new=new,
         metrics=names,
         margin=margin,
-        labels=shared,
         results=tuple(decided[one.label, one.metric] for one in results),
         answers=tuple(answers),
         not_compared=tuple(one for one in found if isinstance(one, NotCompared)),
-        notes=(*_changes(base, new, shared), *([APART] if apart else [])),
+        notes=(*_changes(base, new, both), *([APART] if apart else [])),
         tests=len(results) - len(apart),
     )
 

@@ -199,7 +199,7 @@ def chart_rows(report: GateReport) -> list[dict[str, Any]]:
     """A row of charts.intervals() per result, with its verdict and its change in words."""
     families = {one.name: one.family for one in report.new.header.models}
     models = {one.label: families.get(one.model, "") for one in report.new.models}
-    tones = palette.toned({name: models[name] for name in report.labels})
+    tones = palette.toned({one.label: models[one.label] for one in report.answers})
     return [
         {
             "name": f"{one.label}: {name_of(one)}",
