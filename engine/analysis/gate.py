@@ -231,50 +231,43 @@ def values_of(run: Run, titled: bool = False) -> RunValues:
     """All values of all models of a run; `titled` as in results_table.join()."""
     table = frame([run], titled=titled)
     ids = {offset: row.token_ids for offset, row in run.results()}
-    turns = bool(run.header.together)
-    models = tuple(
-        _model(table[table["label"] == label], label, ids, turns) for label in labels(table)
-    )
-    return RunValues(run.header, run.state == "finished", models)
-
-
-def _model(
-    lines: pd.DataFrame,
-    label: str,
-    ids: dict[int, tuple[int, ...] | None],
-    by_turns: bool,
-) -> ModelValues:
-    answers, timed = answered(lines), measured(lines)
-    values: defaultdict[str, dict[str, dict[int, float]]] = defaultdict(dict)
-    for metric in GATED:
-        some = answers if metric.name == TOKENS else metrics.fair(timed, metric)
-        known = some[["sample", "repeat", metric.column]].dropna().round(DIGITS)
-        for sample, repeat, value in known.itertuples(index=False):
-            values[str(sample)].setdefault(metric.name, {})[int(repeat)] = float(value)
-    right = accuracy(answers)
-    first = answers.drop_duplicates("sample")[["sample", "cluster", "offset"]]
-    samples = {
-        name: SampleValues(
-            sequence=cluster,
-            values=values[name],
-            by_turns=by_turns,
-            right=right.get(name),
-            token_ids=ids.get(offset),
+    models = []
+    for label in labels(table):
+        lines = table[table["label"] == label]
+        answers, timed = answered(lines), measured(lines)
+        values: defaultdict[str, dict[str, dict[int, float]]] = defaultdict(dict)
+        for metric in GATED:
+            some = answers if metric.name == TOKENS else metrics.fair(timed, metric)
+            known = some[["sample", "repeat", metric.column]].dropna().round(DIGITS)
+            for sample, repeat, value in known.itertuples(index=False):
+                values[str(sample)].setdefault(metric.name, {})[int(repeat)] = float(value)
+        right = accuracy(answers)
+        first = answers.drop_duplicates("sample")[["sample", "cluster", "offset"]]
+        samples = {
+            name: SampleValues(
+                sequence=cluster,
+                values=values[name],
+                by_turns=bool(run.header.together),
+                right=right.get(name),
+                token_ids=ids.get(offset),
+            )
+            for name, cluster, offset in first.itertuples(index=False)
+        }
+        devices = {
+            name: ", ".join(sorted({str(one) for one in answers[name] if one}))
+            for name in ("device", "shared")
+        }
+        models.append(
+            ModelValues(
+                label=label,
+                model=str(lines["model"].iloc[0]),
+                **devices,
+                cached=int(timed["cached"].sum()),
+                load=machine_loads.of(timed),
+                samples=samples,
+            )
         )
-        for name, cluster, offset in first.itertuples(index=False)
-    }
-    devices = {
-        name: ", ".join(sorted({str(one) for one in answers[name] if one}))
-        for name in ("device", "shared")
-    }
-    return ModelValues(
-        label=label,
-        model=str(lines["model"].iloc[0]),
-        **devices,
-        cached=int(timed["cached"].sum()),
-        load=machine_loads.of(timed),
-        samples=samples,
-    )
+    return RunValues(run.header, run.state == "finished", tuple(models))
 
 
 def accuracy(answers: pd.DataFrame) -> dict[str, float]:
@@ -339,7 +332,6 @@ def _differing(base: RunValues, new: RunValues, timed: bool) -> Iterator[tuple[s
 
 
 def _apart(base: ModelValues, new: ModelValues, batch: int) -> Iterator[str]:
-    """Why the times of a model in two runs cannot be compared."""
     if batch > 1:
         yield f"samples of batches of {batch:,} are not timed separately"
     if base.device != new.device:
@@ -407,18 +399,17 @@ def gate(
             found.append(_test(label, metric, *sides, margin, asked))
     results = [one for one in found if isinstance(one, GateResult)]
     apart = [] if together else [one for one in results if one.metric in times]
-    decided = {
-        (one.label, one.metric): one for one in _decided([r for r in results if r not in apart])
-    }
-    for one in apart:
-        decided[one.label, one.metric] = replace(one, low=None, high=None, p_no_worse=1.0,
-                                                 p_worse=1.0, reason="measured apart")  # fmt: skip
+    decided = _decided([one for one in results if one not in apart])
+    untested: dict[str, Any] = {"low": None, "high": None, "p_no_worse": 1.0, "p_worse": 1.0}
+    untested["reason"] = "measured apart"
     return GateReport(
         base=base,
         new=new,
         metrics=names,
         margin=margin,
-        results=tuple(decided[one.label, one.metric] for one in results),
+        results=tuple(
+            replace(one, **untested) if one in apart else next(decided) for one in results
+        ),
         answers=tuple(answers),
         not_compared=tuple(one for one in found if isinstance(one, NotCompared)),
         notes=(*_changes(base, new, both), *([APART] if apart else [])),
@@ -505,7 +496,6 @@ def _ratio(base: SampleValues, new: SampleValues, metric: str) -> float:
 
 
 def _same(both: Pairs) -> bool:
-    """Whether every answer is the same."""
     return all(a.token_ids and a.token_ids == b.token_ids for a, b in both)
 
 
@@ -538,7 +528,6 @@ def _accuracy(label: str, both: Pairs, margin: float, asked: bool) -> GateResult
 
 
 def _decided(tested: Sequence[GateResult]) -> Iterator[GateResult]:
-    """The verdicts after Holm's adjustment of each direction."""
     fine, bad = holm([one.p_no_worse for one in tested]), holm([one.p_worse for one in tested])
     for one, p_no_worse, p_worse in zip(tested, fine, bad, strict=True):
         found: dict[str, Any] = {
