@@ -91,9 +91,9 @@ def sources(lines: pd.DataFrame, metric: Metric) -> pd.Series[str]:
     own = f"{metric.name}_source"
     if own in lines:
         return lines[own].fillna("not measured").astype(str)
-    if metric.name == "uncached_total":
-        return lines["cached"].map({True: "cached", False: "measured"})
-    touched = lines["cached"] if metric.cacheable else lines["cached"] & False
+    touched = lines["cached"]
+    if not metric.cacheable and metric.name != "uncached_total":
+        touched = touched & False
     return touched.map({True: "cached", False: "measured"})
 
 
