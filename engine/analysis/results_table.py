@@ -120,7 +120,6 @@ def join(
 
 
 def _record(run: Run, title: str, offset: int, row: ResultRow) -> dict[str, Any]:
-    """The values of a row by column."""
     spans, load = row.spans, row.machine_load
     spans |= {SERVER: row.served.spans[0] if row.served else None}
     groups: dict[Group, bool] = {
@@ -162,7 +161,6 @@ def _record(run: Run, title: str, offset: int, row: ResultRow) -> dict[str, Any]
 
 
 def _choice(row: ResultRow) -> dict[str, Any]:
-    """The values of CHOICES."""
     if not row.choices:
         return {"choices": 0} | dict.fromkeys(CHOICES[1:], "")
     form, task = row.choice_form or "letters", row.question_task

@@ -56,7 +56,6 @@ def conclusions(found: Findings) -> Iterator[Block]:
 
 
 def limits(one: ChoiceAccuracy) -> Iterator[str]:
-    """Which answers count as wrong, or in no accuracy."""
     if one.unreadable:
         yield (
             f"Unreadable: {one.unreadable:,} of {one.answers:,} answers of {one.label} "
@@ -94,7 +93,6 @@ def sentence(one: ChoiceAccuracy) -> str:
 
 
 def pair_sentence(pair: ChoicePair) -> str:
-    """The difference of two models on the questions that both answered."""
     share = pair.difference
     head = (
         f"{pair.a} and {pair.b} on the same {count(share.n, 'question')}: {share.share:+.1%} "

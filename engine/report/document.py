@@ -218,7 +218,6 @@ def off_script(count: Count) -> str:
 
 
 def _remarks(found: Findings) -> Iterator[str]:
-    """Notes to read before the figures."""
     yield from device_notes.remarks(found.table)
     yield from machine_loads.remarks(found.table)
     answered = found.table[(found.table["error"] == "") & (found.table["phase"] == "measured")]
@@ -270,7 +269,6 @@ def _figures(found: Findings) -> Iterator[Block]:
 
 
 def figure_table(label: str, figures: Iterable[Figure]) -> ReportTable:
-    """All figures of one label."""
     rows = tuple(_figure_row(figure) for figure in figures if figure.label == label)
     columns = ("metric", "source", *_FIGURE_COLUMNS)
     return ReportTable(f"{label}: measured results.", columns, rows, 2)

@@ -57,7 +57,6 @@ def _plain(block: Block) -> str:
 
 
 def aligned(table: ReportTable) -> list[str]:
-    """The lines of a table in columns of equal width."""
     lines = [table.columns, *table.rows]
     widths = [max(map(len, column)) for column in zip(*lines, strict=True)]
     return [
