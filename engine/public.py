@@ -17,6 +17,7 @@ from collections import deque
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import ExitStack
 from functools import cached_property
+from itertools import groupby
 from pathlib import Path
 from threading import Thread
 from typing import TYPE_CHECKING, Any, NoReturn, TypeAlias, get_type_hints
@@ -65,6 +66,10 @@ POLL_S = 0.05
 SAMPLES = 3  # of a verification
 COUNTED = ("measured", "cold", "in a batch", "after a pause")  # the first that a model has
 NUMBERS = ("total", "load", "preprocess", "vision", "decode", "ttft", "tpot", "new_tokens")
+MARKS = {
+    **{"passed": "ok  ", "tie": "tie ", "failed": "FAIL", "unresolved": "open"},
+    **{"skipped": "----", "refused": "none"},
+}
 
 
 class Drawn(ABC):
@@ -171,9 +176,26 @@ class Verification(Drawn):
         return file.parent
 
     def blocks(self, notebook: bool) -> Iterable[Block]:
-        from engine.report import verification_part
+        from engine.report.blocks import Bullets, Heading, Paragraph
+        from engine.verify import certificates
 
-        return verification_part.blocks(self.certificate, self.path)
+        for model in self.certificate["models"]:
+            rows = [row for row in self.certificate["verdicts"] if row["model"] == model["name"]]
+            rows.sort(key=lambda row: not row["sample"])  # grouped by sample, then all samples
+            state = "verified" if model["verified"] else "NOT verified"
+            yield Heading(3, f"{model['name']}: {state}")
+            for sample, group in groupby(rows, key=lambda row: row["sample"]):
+                lines = (f"{MARKS[row['outcome']]} {row['title']}: {row['sentence']}"
+                         for row in group)  # fmt: skip
+                yield Bullets(tuple(lines), f"sample {sample}" if sample else "all samples")
+            if "server" in model["environment"]:
+                where = model["environment"]
+                yield Paragraph(f"{where['model']} at {where['server']}, {where['software']}.")
+            if model["verified"] or "server" not in model["environment"]:
+                yield Paragraph(certificates.covers(model))
+            yield Bullets(tuple(f"- {sentence}" for sentence in model["unproved"]), "Not proved:")
+        kept = self.path or "not saved"
+        yield Heading(3, f"Certificate {self.certificate['hash'][: certificates.SHOWN]}: {kept}")
 
 
 class Explained(Drawn):

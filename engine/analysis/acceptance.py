@@ -116,9 +116,8 @@ def analyse(
         raise ValueError("an acceptance needs at least one pair of token ids")
     if not 1 <= gamma <= 64:
         raise ValueError(f"the draft length is {gamma}: choose 1 to 64")
-    prefixes = np.array([pair.prefix for pair in pairs], dtype=np.int64)
-    matched = np.array([pair.matched for pair in pairs], dtype=np.int64)
-    compared = np.array([pair.compared for pair in pairs], dtype=np.int64)
+    counts = [(pair.prefix, pair.matched, pair.compared) for pair in pairs]
+    prefixes, matched, compared = np.array(counts, dtype=np.int64).T
     clips = [pair.source for pair in pairs]
     timed, per_token = None, None
     if all(pair.draft_ms and pair.target_ms and pair.draft and pair.target for pair in pairs):
@@ -219,10 +218,8 @@ def shuffled(pairs: Sequence[Pair], seed: int = 0) -> Range | None:
         clips: dict[str, list[Pair]] = {}
         for index in group:
             clips.setdefault(pairs[index].source, []).append(pairs[index])
-        whole, own = (
-            _crossed([pairs[i] for i in group]),
-            [_crossed(clip) for clip in clips.values()],
-        )
+        whole = _crossed([pairs[i] for i in group])
+        own = [_crossed(clip) for clip in clips.values()]
         matched += whole[0] - sum(one[0] for one in own)
         compared += whole[1] - sum(one[1] for one in own)
     if not compared:

@@ -200,16 +200,6 @@ def sentence(answers: Sequence[str]) -> str:
     return "The answers state nothing that can be compared: read them."
 
 
-def contradictions(answers: Sequence[str]) -> dict[str, tuple[str | None, ...]]:
-    """The attributes of which two answers state different values: each answer's value.
-
-    An answer that states none, or two of them, has None and contradicts nobody.
-    """
-    claims = [read_attributes(answer) for answer in answers]
-    values = {name: tuple(claim.get(name) for claim in claims) for name in ATTRIBUTES}
-    return {name: said for name, said in values.items() if len({*said} - {None}) > 1}
-
-
 def _verdict(values: tuple[str, ...], truth: str | None, asked: bool) -> Judgement:
     if not values:
         return "not said" if asked else "not asked"
@@ -246,9 +236,13 @@ def deck(table: pd.DataFrame, a: str, b: str) -> tuple[DeckCard, ...]:
     both = sides[0].merge(sides[1], on=["sample", "prompt"]).drop(columns="prompt")
     cards = []
     for sample, first, first_off, second, second_off in both.itertuples(index=False):
-        differ = {} if first_off or second_off else contradictions((first, second))
-        values = tuple((name, str(one), str(other)) for name, (one, other) in differ.items())
-        cards.append(DeckCard(sample, values, word_f1(first, second)))
+        rows = () if first_off or second_off else compare((first, second), {}, ())
+        values = [
+            (row.attribute, row.statements[0].values[0], row.statements[1].values[0])
+            for row in rows
+            if row.contradicted
+        ]
+        cards.append(DeckCard(sample, tuple(values), word_f1(first, second)))
     # Cards without an overlap come last: it is at most 1.
     least = {card.sample: 2.0 if card.overlap is None else card.overlap for card in cards}
     order = sorted(cards, key=lambda card: (least[card.sample], card.sample))

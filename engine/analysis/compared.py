@@ -96,10 +96,6 @@ class ComparedModel:
         return spread
 
     @property
-    def per_token(self) -> RunRange | None:
-        return self.time("tpot")
-
-    @property
     def tokens(self) -> str:
         """The number of new tokens of its runs in words."""
         numbers = [number for one in self.counted if (number := one.new_tokens) is not None]
@@ -410,7 +406,7 @@ def _time(spread: RunRange) -> str:
 
 def _per_token(models: Sequence[ComparedModel]) -> tuple[str, ...]:
     """The model with the shortest time per token, if its range is apart from the others'."""
-    known = [(spread, model.label) for model in models if (spread := model.per_token)]
+    known = [(spread, model.label) for model in models if (spread := model.time("tpot"))]
     known.sort(key=lambda pair: pair[0].middle)
     if len(known) < 2 or ms(known[0][0].high) == ms(known[1][0].low):
         return ()

@@ -127,7 +127,6 @@ def _interval(groups: Sequence[str], ratios: Sequence[list[float]]) -> statistic
 
 
 def sentence(report: DraftReport) -> str:
-    """The outcome in words: faster, slower, or not enough data."""
     if not report.equal:
         return "A drafted answer differs from the target's, and no tie explains it: a fault."
     found = report.measured

@@ -23,7 +23,7 @@ from __future__ import annotations
 
 import math
 from collections import defaultdict
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from itertools import takewhile
 from operator import eq
@@ -97,6 +97,9 @@ class ModelValues:
     cached: int
     load: MachineLoad | None
     samples: Mapping[str, SampleValues]
+
+
+Sides = tuple[ModelValues, ModelValues]  # of BASE and NEW
 
 
 @dataclass(frozen=True)
@@ -193,7 +196,6 @@ class GateReport:
     new: RunValues
     metrics: tuple[str, ...]
     margin: float
-    labels: tuple[str, ...]
     results: tuple[GateResult, ...]
     answers: tuple[AnswersCompared, ...]
     not_compared: tuple[NotCompared, ...]
@@ -229,50 +231,43 @@ def values_of(run: Run, titled: bool = False) -> RunValues:
     """All values of all models of a run; `titled` as in results_table.join()."""
     table = frame([run], titled=titled)
     ids = {offset: row.token_ids for offset, row in run.results()}
-    turns = bool(run.header.together)
-    models = tuple(
-        _model(table[table["label"] == label], label, ids, turns) for label in labels(table)
-    )
-    return RunValues(run.header, run.state == "finished", models)
-
-
-def _model(
-    lines: pd.DataFrame,
-    label: str,
-    ids: dict[int, tuple[int, ...] | None],
-    by_turns: bool,
-) -> ModelValues:
-    answers, timed = answered(lines), measured(lines)
-    values: defaultdict[str, dict[str, dict[int, float]]] = defaultdict(dict)
-    for metric in GATED:
-        some = answers if metric.name == TOKENS else metrics.fair(timed, metric)
-        known = some[["sample", "repeat", metric.column]].dropna().round(DIGITS)
-        for sample, repeat, value in known.itertuples(index=False):
-            values[str(sample)].setdefault(metric.name, {})[int(repeat)] = float(value)
-    right = accuracy(answers)
-    first = answers.drop_duplicates("sample")[["sample", "cluster", "offset"]]
-    samples = {
-        name: SampleValues(
-            sequence=cluster,
-            values=values[name],
-            by_turns=by_turns,
-            right=right.get(name),
-            token_ids=ids.get(offset),
+    models = []
+    for label in labels(table):
+        lines = table[table["label"] == label]
+        answers, timed = answered(lines), measured(lines)
+        values: defaultdict[str, dict[str, dict[int, float]]] = defaultdict(dict)
+        for metric in GATED:
+            some = answers if metric.name == TOKENS else metrics.fair(timed, metric)
+            known = some[["sample", "repeat", metric.column]].dropna().round(DIGITS)
+            for sample, repeat, value in known.itertuples(index=False):
+                values[str(sample)].setdefault(metric.name, {})[int(repeat)] = float(value)
+        right = accuracy(answers)
+        first = answers.drop_duplicates("sample")[["sample", "cluster", "offset"]]
+        samples = {
+            name: SampleValues(
+                sequence=cluster,
+                values=values[name],
+                by_turns=bool(run.header.together),
+                right=right.get(name),
+                token_ids=ids.get(offset),
+            )
+            for name, cluster, offset in first.itertuples(index=False)
+        }
+        devices = {
+            name: ", ".join(sorted({str(one) for one in answers[name] if one}))
+            for name in ("device", "shared")
+        }
+        models.append(
+            ModelValues(
+                label=label,
+                model=str(lines["model"].iloc[0]),
+                **devices,
+                cached=int(timed["cached"].sum()),
+                load=machine_loads.of(timed),
+                samples=samples,
+            )
         )
-        for name, cluster, offset in first.itertuples(index=False)
-    }
-    devices = {
-        name: ", ".join(sorted({str(one) for one in answers[name] if one}))
-        for name in ("device", "shared")
-    }
-    return ModelValues(
-        label=label,
-        model=str(lines["model"].iloc[0]),
-        **devices,
-        cached=int(timed["cached"].sum()),
-        load=machine_loads.of(timed),
-        samples=samples,
-    )
+    return RunValues(run.header, run.state == "finished", tuple(models))
 
 
 def accuracy(answers: pd.DataFrame) -> dict[str, float]:
@@ -294,7 +289,9 @@ def accuracy(answers: pd.DataFrame) -> dict[str, float]:
 
 
 # Which runs can be compared.
-def _problems(base: RunValues, new: RunValues, names: Sequence[str], timed: bool) -> Iterator[str]:
+def _problems(
+    base: RunValues, new: RunValues, both: Mapping[str, Sides], timed: bool
+) -> Iterator[str]:
     """Why the runs cannot be compared, and what to do."""
     if base.id == new.id:
         yield f"The run {cut(base.id)} is named twice: name two runs."
@@ -304,11 +301,12 @@ def _problems(base: RunValues, new: RunValues, names: Sequence[str], timed: bool
             yield f"The run {cut(run.id)} is not finished: {how}, then compare."
     if differing := [f"{name} ({words})" for name, words in _differing(base, new, timed)]:
         yield f"The runs differ in {joined(differing)}: run NEW like BASE."
-    if not names:
-        sides = (f"{side} has {_labels(run)}" for side, run in zip(SIDES, (base, new), strict=True))
-        yield f"The runs have no model in common ({', '.join(sides)}): compare runs of the same."
-    for label in names if timed else ():
-        for why in _apart(base.model(label), new.model(label), base.header.plan.batch):
+    if not both:
+        known = (listed(shown(one.label) for one in run.models) or "none" for run in (base, new))
+        sides = ", ".join(map(" has ".join, zip(SIDES, known, strict=True)))
+        yield f"The runs have no model in common ({sides}): compare runs of the same."
+    for label, models in both.items() if timed else ():
+        for why in _apart(*models, base.header.plan.batch):
             yield (
                 f"The times of {cut(label)} cannot be compared ({why}): repeat the run "
                 f"without this, or {UNTIMED}."
@@ -333,9 +331,7 @@ def _differing(base: RunValues, new: RunValues, timed: bool) -> Iterator[tuple[s
         yield name, "; ".join(map(": ".join, zip(SIDES, words, strict=True)))
 
 
-def _apart(base: ModelValues | None, new: ModelValues | None, batch: int) -> Iterator[str]:
-    """Why the times of a model in two runs cannot be compared."""
-    assert base is not None and new is not None
+def _apart(base: ModelValues, new: ModelValues, batch: int) -> Iterator[str]:
     if batch > 1:
         yield f"samples of batches of {batch:,} are not timed separately"
     if base.device != new.device:
@@ -350,7 +346,7 @@ def _apart(base: ModelValues | None, new: ModelValues | None, batch: int) -> Ite
         yield why
 
 
-def _changes(base: RunValues, new: RunValues, names: Sequence[str]) -> Iterator[str]:
+def _changes(base: RunValues, new: RunValues, names: Collection[str]) -> Iterator[str]:
     """Sentences about code, checkpoints, dtypes, the machine and models in one run only."""
     same = base.header.code == new.header.code
     yield "The engine's code " + ("and libraries are the same." if same else "or libraries differ.")
@@ -379,10 +375,6 @@ def _changes(base: RunValues, new: RunValues, names: Sequence[str]) -> Iterator[
             yield f"The machine's load is not known for {listed(unknown)} in {side}."
 
 
-def _labels(run: RunValues) -> str:
-    return listed(shown(one.label) for one in run.models) or "none"
-
-
 # The comparison.
 def gate(
     base: RunValues,
@@ -395,10 +387,9 @@ def gate(
         raise BadInput(f"The margin is {margin:.0%}: choose one from 0% to below 100%.")
     asked, names = metrics is not None, tuple(metrics or DEFAULT)
     both = {one.label: (one, other) for one in base.models if (other := new.model(one.label))}
-    shared = tuple(both)
     times = {name for name in names if name in BY_NAME and BY_NAME[name].timed}
     together = bool(base.header.together) and base.header.together == new.header.together
-    for problem in _problems(base, new, shared, bool(times) and together):
+    for problem in _problems(base, new, both, bool(times) and together):
         raise BadInput(problem)
     found: list[GateResult | NotCompared] = []
     answers = []
@@ -408,22 +399,20 @@ def gate(
             found.append(_test(label, metric, *sides, margin, asked))
     results = [one for one in found if isinstance(one, GateResult)]
     apart = [] if together else [one for one in results if one.metric in times]
-    decided = {
-        (one.label, one.metric): one for one in _decided([r for r in results if r not in apart])
-    }
-    for one in apart:
-        decided[one.label, one.metric] = replace(one, low=None, high=None, p_no_worse=1.0,
-                                                 p_worse=1.0, reason="measured apart")  # fmt: skip
+    decided = _decided([one for one in results if one not in apart])
+    untested: dict[str, Any] = {"low": None, "high": None, "p_no_worse": 1.0, "p_worse": 1.0}
+    untested["reason"] = "measured apart"
     return GateReport(
         base=base,
         new=new,
         metrics=names,
         margin=margin,
-        labels=shared,
-        results=tuple(decided[one.label, one.metric] for one in results),
+        results=tuple(
+            replace(one, **untested) if one in apart else next(decided) for one in results
+        ),
         answers=tuple(answers),
         not_compared=tuple(one for one in found if isinstance(one, NotCompared)),
-        notes=(*_changes(base, new, shared), *([APART] if apart else [])),
+        notes=(*_changes(base, new, both), *([APART] if apart else [])),
         tests=len(results) - len(apart),
     )
 
@@ -507,7 +496,6 @@ def _ratio(base: SampleValues, new: SampleValues, metric: str) -> float:
 
 
 def _same(both: Pairs) -> bool:
-    """Whether every answer is the same."""
     return all(a.token_ids and a.token_ids == b.token_ids for a, b in both)
 
 
@@ -540,7 +528,6 @@ def _accuracy(label: str, both: Pairs, margin: float, asked: bool) -> GateResult
 
 
 def _decided(tested: Sequence[GateResult]) -> Iterator[GateResult]:
-    """The verdicts after Holm's adjustment of each direction."""
     fine, bad = holm([one.p_no_worse for one in tested]), holm([one.p_worse for one in tested])
     for one, p_no_worse, p_worse in zip(tested, fine, bad, strict=True):
         found: dict[str, Any] = {

@@ -80,17 +80,10 @@ PAIRED = tuple(m for m in METRICS if m.name not in ("itl", "context_tokens", "un
 def values(lines: pd.DataFrame, metric: Metric) -> npt.NDArray[np.float64]:
     """One value per result that has one; for ITL every gap of every result."""
     if metric.name == "itl":
-        return gaps(lines)
+        times = lines.get("token_ms", ())
+        return np.concatenate([np.empty(0), *map(np.diff, times)])
     found: npt.NDArray[np.float64] = lines[metric.column].to_numpy(dtype=np.float64)
     return np.extract(np.isfinite(found), found)
-
-
-def gaps(lines: pd.DataFrame) -> npt.NDArray[np.float64]:
-    """Times between neighbouring tokens, all results pooled; none without token times."""
-    if "token_ms" not in lines:
-        return np.empty(0)
-    parts = [np.diff(times) for times in lines["token_ms"] if len(times) > 1]
-    return np.concatenate(parts) if parts else np.empty(0)
 
 
 def sources(lines: pd.DataFrame, metric: Metric) -> pd.Series[str]:
@@ -98,9 +91,9 @@ def sources(lines: pd.DataFrame, metric: Metric) -> pd.Series[str]:
     own = f"{metric.name}_source"
     if own in lines:
         return lines[own].fillna("not measured").astype(str)
-    if metric.name == "uncached_total":
-        return lines["cached"].map({True: "cached", False: "measured"})
-    touched = lines["cached"] if metric.cacheable else lines["cached"] & False
+    touched = lines["cached"]
+    if not metric.cacheable and metric.name != "uncached_total":
+        touched = touched & False
     return touched.map({True: "cached", False: "measured"})
 
 

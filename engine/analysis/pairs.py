@@ -9,7 +9,6 @@ sequences give no 95 % interval.
 from __future__ import annotations
 
 from dataclasses import dataclass
-from statistics import median
 from typing import TYPE_CHECKING, Literal
 
 from engine.analysis import machine_loads, metrics, statistics
@@ -48,20 +47,22 @@ class Comparison:
     reason: str = ""  # why there is no interval
 
 
-def compare(table: pd.DataFrame, a: str, b: str, metric: str) -> Comparison:
-    """One metric of two labels, over the samples that both answered."""
-    return _compare(table, a, b, BY_NAME[metric], machine_loads.incomparable(table, a, b))
-
-
 def compare_all(table: pd.DataFrame, a: str, b: str) -> tuple[Comparison, ...]:
     """Every metric of PAIRED, in its order."""
     table = table[table["label"].isin((a, b))]
     loads = machine_loads.incomparable(table, a, b)
-    return tuple(_compare(table, a, b, metric, loads) for metric in PAIRED)
+    return tuple(compare(table, a, b, metric.name, loads) for metric in PAIRED)
 
 
-def _compare(table: pd.DataFrame, a: str, b: str, kind: Metric, loads: str) -> Comparison:
-    """`loads`: why times cannot be compared, or ""."""
+def compare(
+    table: pd.DataFrame, a: str, b: str, metric: str, loads: str | None = None
+) -> Comparison:
+    """One metric of two labels, over the samples that both answered.
+
+    `loads`: why times cannot be compared, or ""; None to find out.
+    """
+    loads = machine_loads.incomparable(table, a, b) if loads is None else loads
+    kind = BY_NAME[metric]
     both = paired(table, a, b, kind)
     first, second = both["a"].to_numpy(), both["b"].to_numpy()
     sequences = both["sequence"].tolist()
@@ -118,29 +119,14 @@ def paired(table: pd.DataFrame, a: str, b: str, metric: Metric) -> pd.DataFrame:
 
     None if their inputs were not perturbed alike.
     """
-    import pandas as pd
-
-    alike = perturbed_alike(table, a, b)
-    columns = ["label", "sample", "cluster", metric.column]
-    lines = metrics.fair(measured(table), metric)[columns].dropna(subset=metric.column)
+    lines = metrics.fair(measured(table), metric).dropna(subset=metric.column)
+    lines = lines if perturbed_alike(table, a, b) else lines[:0]
     first, second = (
-        _by_sample(lines[lines["label"] == label] if alike else lines[:0]) for label in (a, b)
+        lines[lines["label"] == label].groupby("sample", sort=False) for label in (a, b)
     )
-    found = [
-        (sample, median(values), median(second[sample][1]), sequence)
-        for sample, (sequence, values) in first.items()
-        if sample in second
-    ]
-    both = pd.DataFrame(found, columns=["sample", "a", "b", "sequence"])
-    return both.astype({"a": float, "b": float})
-
-
-def _by_sample(lines: pd.DataFrame) -> dict[str, tuple[str, list[float]]]:
-    """Each sample's sequence and values; a sample without a sequence has one of its own."""
-    found: dict[str, tuple[str, list[float]]] = {}
-    for _, sample, sequence, value in lines.itertuples(index=False):
-        found.setdefault(sample, (sequence, []))[1].append(value)
-    return found
+    of_a = first.agg(a=(metric.column, "median"), sequence=("cluster", "first"))
+    both = of_a.join(second.agg(b=(metric.column, "median")), how="inner").reset_index()
+    return both[["sample", "a", "b", "sequence"]].astype({"a": float, "b": float})
 
 
 def _verdict(interval: Interval, equal: float) -> Verdict:

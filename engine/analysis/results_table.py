@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
 
+from engine import palette
 from engine.analysis.answer_reading import letters, likeliest, read_choice
 from engine.analysis.statistics import cluster_of
 from engine.machine.load import MachineLoad
@@ -119,7 +120,6 @@ def join(
 
 
 def _record(run: Run, title: str, offset: int, row: ResultRow) -> dict[str, Any]:
-    """The values of a row by column."""
     spans, load = row.spans, row.machine_load
     spans |= {SERVER: row.served.spans[0] if row.served else None}
     groups: dict[Group, bool] = {
@@ -161,7 +161,6 @@ def _record(run: Run, title: str, offset: int, row: ResultRow) -> dict[str, Any]
 
 
 def _choice(row: ResultRow) -> dict[str, Any]:
-    """The values of CHOICES."""
     if not row.choices:
         return {"choices": 0} | dict.fromkeys(CHOICES[1:], "")
     form, task = row.choice_form or "letters", row.question_task
@@ -245,6 +244,12 @@ def labels(table: pd.DataFrame) -> list[str]:
     ]
 
 
+def tones(table: pd.DataFrame) -> dict[str, str]:
+    """The colour of each of labels(), named as in palette.tones."""
+    families = dict(zip(table["label"], table["family"].astype(str), strict=True))
+    return palette.toned({label: families[label] for label in labels(table)})
+
+
 def perturbed_alike(table: pd.DataFrame, a: str, b: str) -> bool:
     """Whether the inputs of two labels had the same changes, so that pairs of them compare models.
     A label never has two."""
@@ -273,7 +278,6 @@ def measured(table: pd.DataFrame) -> pd.DataFrame:
 class Lens:
     """The results that a lens selects, and a sentence about them."""
 
-    name: LensName
     table: pd.DataFrame
     note: str
 
@@ -284,13 +288,13 @@ def look(table: pd.DataFrame, name: LensName) -> Lens:
     forced = lines["forced"].astype(bool)
     if name == "natural":
         note = "Natural lengths: each answer ends when its model ends it, or at the limit."
-        return Lens(name, lines[~forced], note)
+        return Lens(lines[~forced], note)
     if name == "forced":
         forced_results = lines[forced]
         sizes = sorted({int(n) for n in forced_results["new_tokens"].dropna()})
         lengths = ", ".join(map(str, sizes)) or "no"
         note = f"Forced lengths: results of {lengths} tokens; the end-of-text id is ignored."
-        return Lens(name, forced_results, note)
+        return Lens(forced_results, note)
     return _first(lines)
 
 
@@ -312,7 +316,7 @@ def _first(lines: pd.DataFrame) -> Lens:
     note = f"The first min(N) tokens of each sample, over {samples:,} samples."
     if dropped := len(lines) - len(cut):
         note += f" {dropped:,} results are left out, because not every model answered their sample."
-    return Lens("first", _cut(cut), note)
+    return Lens(_cut(cut), note)
 
 
 def _cut(lines: pd.DataFrame) -> pd.DataFrame:

@@ -240,7 +240,6 @@ def _unfinished(runs: Sequence[Run], tables: Sequence[pd.DataFrame]) -> Iterator
 
 
 def _no_sweep(plans: Sequence[Plan]) -> str:
-    """Why the runs do not differ in one change."""
     perturbed = {one for plan in plans for one in _strong(plan)}
     every = sorted(perturbed, key=lambda one: (CHANGES.index(one.change), one.strength))
     if len({_strong(plan) for plan in plans}) == 1:

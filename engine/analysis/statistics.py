@@ -286,7 +286,8 @@ def holm(chances: Sequence[float]) -> list[float]:
 
 def clustered_share(values: Sequence[float], clusters: Sequence[Hashable]) -> ClusteredShare:
     """The mean of values from 0 to 1; ValueError for none."""
-    sums, sizes = _by_cluster(values, clusters)
+    columns = np.column_stack([values, np.ones(len(values))])
+    sums, sizes = _by_cluster(columns, clusters)
     low, high = _ends(sums, sizes) or (None, None)
     return ClusteredShare(float(sums.sum() / sizes.sum()), low, high, len(values), len(sizes))
 
@@ -297,8 +298,8 @@ def clustered_difference(
     """The mean of values from -1 to 1, with an interval of another level than 95 % if it is given;
     ValueError for none."""
     values = np.asarray(differences, dtype=np.float64)
-    more, sizes = _by_cluster(values.clip(min=0).tolist(), clusters)
-    less, _ = _by_cluster((-values).clip(min=0).tolist(), clusters)
+    columns = np.column_stack([values.clip(min=0), (-values).clip(min=0), np.ones(len(values))])
+    more, less, sizes = _by_cluster(columns, clusters)
     first, second = (float(sums.sum() / sizes.sum()) for sums in (more, less))
     ends, other = _ends(more, sizes, level), _ends(less, sizes, level)
     if ends is None or other is None:
@@ -324,16 +325,15 @@ def _correlation(more: Floats, less: Floats, first: float, second: float) -> flo
     return min(alone, float((more * less).sum()) / size) if size > 0 else alone
 
 
-def _by_cluster(values: Sequence[float], clusters: Sequence[Hashable]) -> tuple[Floats, Floats]:
-    """The sum and the number of values of each cluster."""
-    if not len(values):
+def _by_cluster(columns: Floats, clusters: Sequence[Hashable]) -> Floats:
+    """The sums [k, clusters] of columns [records, k]; ValueError without records."""
+    if not len(columns):
         raise ValueError("a share needs at least one value")
     places: dict[Hashable, int] = {}
     rows = [places.setdefault(cluster, len(places)) for cluster in clusters]
-    sums, sizes = np.zeros(len(places)), np.zeros(len(places))
-    np.add.at(sums, rows, np.asarray(values, dtype=np.float64))
-    np.add.at(sizes, rows, 1.0)
-    return sums, sizes
+    sums = np.zeros((columns.shape[1], len(places)))
+    np.add.at(sums.T, rows, columns)
+    return sums
 
 
 def _ends(sums: Floats, sizes: Floats, level: float = LEVEL) -> tuple[float, float] | None:
@@ -395,13 +395,10 @@ def jackknife_interval(
     """
     from scipy.special import stdtrit
 
-    numbers: dict[Hashable, int] = {}
-    rows = [numbers.setdefault(name, len(numbers)) for name in clusters]
-    count = len(numbers)
+    table = np.ascontiguousarray(_by_cluster(columns, clusters).T)
+    count = len(table)
     if count < MIN_CLUSTERS:
         return None
-    table = np.zeros((count, columns.shape[1]))
-    np.add.at(table, rows, columns)
     whole, weights = table.sum(axis=0), table[:, 0]
     value = float(figure(whole[None])[0])
     without = figure(whole - table)

@@ -134,7 +134,7 @@ def _imported(options: argparse.Namespace) -> int:
         raise BadInput("The named sets contain no files: import files again.")
     if all(file.status == "unknown" for file in files):
         return 2  # nothing to report
-    _give(options, [imported_report.document(files, options.format)])
+    _give(options, imported_report.document(files, options.format))
     return 2 if wrong else 0
 
 
@@ -152,10 +152,9 @@ def _files(name: str) -> tuple[ResultFile, ...]:
     return tuple(read_files.read(read_files.find([path]), read_progress))
 
 
-def _give(options: argparse.Namespace, pieces: Iterable[str]) -> None:
+def _give(options: argparse.Namespace, text: str) -> None:
     if options.out is not None:
-        new_file.write(options.out, (piece.encode(errors="replace") for piece in pieces))
+        new_file.write(options.out, text.encode(errors="replace"))
         say(f"Written: {options.out}")
         return
-    for piece in pieces:
-        sys.stdout.write(printable(piece))
+    sys.stdout.write(printable(text))

@@ -48,7 +48,6 @@ class AnswerFigure:
 
     @property
     def words(self) -> str:
-        """The number with its unit and range."""
         unit = "" if _plain(self.name) or self.value == NONE else " ms"
         return f"{self.value}{unit}" + (f" ({' to '.join(self.ends)})" if self.ends else "")
 

@@ -62,7 +62,6 @@ def parameters(number: int | None) -> str:
 
 
 def _weights(names: Sequence[str] | None) -> str:
-    """The number of weights and the first few names."""
     if not names:
         return LATER if names is None else "none"
     more = f" and {len(names) - FEW:,} more" if len(names) > FEW else ""

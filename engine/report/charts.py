@@ -159,7 +159,6 @@ def _colour(field: str, colours: Mapping[str, str], legend: alt.Legend | None = 
 
 
 def _below(columns: int) -> alt.Legend:
-    """A legend below the chart."""
     return alt.Legend(
         title=None,
         orient="bottom",
@@ -494,7 +493,6 @@ def intervals(
 
 
 def _equal(at: float | None, channel: str = "x") -> Iterator[Any]:
-    """A line at this value, if there is one."""
     if at is not None:
         rule: Any = alt.Chart(pd.DataFrame([{"equal": at}])).mark_rule(color=NEUTRAL)
         yield rule.encode(**{channel: "equal:Q"})

@@ -8,9 +8,8 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 
 from engine.analysis.choice_accuracy import ALL, ChoiceAccuracy, ChoicePair
-from engine.analysis.results_table import labels
+from engine.analysis.results_table import tones
 from engine.analysis.statistics import MIN_CLUSTERS, ClusteredShare
-from engine.palette import toned
 from engine.quoting import NONE, count, percent
 from engine.report.blocks import (
     Block,
@@ -43,11 +42,8 @@ def choosing(found: Findings) -> Iterator[Block]:
     if any(one.accuracy for one in found.choices):
         from engine.report import charts
 
-        lines = found.table.drop_duplicates("label")
-        families = dict(zip(lines["label"], lines["family"].astype(str), strict=True))
-        tones = toned({label: families[label] for label in labels(found.table)})
         words = charts.choice_words(found.choices)
-        yield ChartBlock(words, lambda: charts.choices(found.choices, tones))
+        yield ChartBlock(words, lambda: charts.choices(found.choices, tones(found.table)))
     yield table(found.choices)
 
 
@@ -60,7 +56,6 @@ def conclusions(found: Findings) -> Iterator[Block]:
 
 
 def limits(one: ChoiceAccuracy) -> Iterator[str]:
-    """Which answers count as wrong, or in no accuracy."""
     if one.unreadable:
         yield (
             f"Unreadable: {one.unreadable:,} of {one.answers:,} answers of {one.label} "
@@ -98,7 +93,6 @@ def sentence(one: ChoiceAccuracy) -> str:
 
 
 def pair_sentence(pair: ChoicePair) -> str:
-    """The difference of two models on the questions that both answered."""
     share = pair.difference
     head = (
         f"{pair.a} and {pair.b} on the same {count(share.n, 'question')}: {share.share:+.1%} "

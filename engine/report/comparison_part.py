@@ -93,7 +93,6 @@ def speedup_parts(split: Split, decided: bool) -> Iterator[Block]:
 
 
 def paired_table(a: str, b: str, compared: Iterable[Comparison]) -> ReportTable:
-    """One row per metric of two labels."""
     columns = ("metric", "n", "sequences", "difference", "95 % interval", "ratio", "95 % interval")
     caption = (
         f"Of the samples that both answered. {a} minus {b} and {a} divided by {b}: the median of "
@@ -112,7 +111,6 @@ def paired_table(a: str, b: str, compared: Iterable[Comparison]) -> ReportTable:
 
 
 def sentence(one: Comparison) -> str:
-    """A comparison in words."""
     name = BY_NAME[one.metric].label
     if one.verdict == "unknown":
         return f"{name}: no conclusion, because {one.reason}."

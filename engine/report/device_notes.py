@@ -62,11 +62,8 @@ def couple(table: pd.DataFrame, a: str, b: str) -> str:
         return ""
     one, other = known[a], known[b]
     if one.kind != other.kind:
-        how, what, words = (
-            "Different devices",
-            "device",
-            [f"ran on {p.whole}" for p in (one, other)],
-        )
+        how, what = "Different devices", "device"
+        words = [f"ran on {place.whole}" for place in (one, other)]
     elif one.shared != other.shared:
         how, what, words = "Shared differently", "sharing", [f"had {p.share}" for p in (one, other)]
     elif one.machines and other.machines and not one.machines & other.machines:

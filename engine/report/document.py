@@ -12,8 +12,7 @@ from math import inf
 from engine.analysis import machine_loads, model_summary
 from engine.analysis.metrics import BY_NAME, METRICS
 from engine.analysis.model_summary import Count, Figure, Throughput, find, stage_medians
-from engine.analysis.results_table import GROUPS, labels, measured
-from engine.palette import toned
+from engine.analysis.results_table import GROUPS, labels, measured, tones
 from engine.quoting import NONE, count, number
 from engine.report import device_notes
 from engine.report.blocks import (
@@ -219,7 +218,6 @@ def off_script(count: Count) -> str:
 
 
 def _remarks(found: Findings) -> Iterator[str]:
-    """Notes to read before the figures."""
     yield from device_notes.remarks(found.table)
     yield from machine_loads.remarks(found.table)
     answered = found.table[(found.table["error"] == "") & (found.table["phase"] == "measured")]
@@ -263,17 +261,14 @@ def _figures(found: Findings) -> Iterator[Block]:
     lines = measured(found.table)
     names = labels(lines)
     lines = lines[~lines["cached"].astype(bool)] if not lines["cached"].all() else lines
-    families = dict(zip(lines["label"], lines["family"], strict=True))
-    colours = toned({label: families[label] for label in labels(lines)})
     kind = BY_NAME["total"]
     values = lines[["label", "sample"]].assign(value=lines[kind.column])
     words = charts.distribution_words(values, kind.title)
-    yield ChartBlock(words, lambda: charts.distribution(values, colours, kind.title))
+    yield ChartBlock(words, lambda: charts.distribution(values, tones(lines), kind.title))
     yield from (figure_table(label, shown) for label in names)
 
 
 def figure_table(label: str, figures: Iterable[Figure]) -> ReportTable:
-    """All figures of one label."""
     rows = tuple(_figure_row(figure) for figure in figures if figure.label == label)
     columns = ("metric", "source", *_FIGURE_COLUMNS)
     return ReportTable(f"{label}: measured results.", columns, rows, 2)

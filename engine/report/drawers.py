@@ -57,7 +57,6 @@ def _plain(block: Block) -> str:
 
 
 def aligned(table: ReportTable) -> list[str]:
-    """The lines of a table in columns of equal width."""
     lines = [table.columns, *table.rows]
     widths = [max(map(len, column)) for column in zip(*lines, strict=True)]
     return [
@@ -174,14 +173,8 @@ def _templates() -> Environment:
         undefined=StrictUndefined,
         finalize=lambda value: value if isinstance(value, Markup) else printable(str(value)),
     )
-    found.globals.update(kind=lambda block: type(block).__name__, anchor=anchor, drawn=_drawn)
+    found.globals.update(kind=lambda block: type(block).__name__, anchor=anchor)
     return found
-
-
-def _drawn(block: ChartBlock) -> tuple[bool, Markup]:
-    """Whether the chart is a picture, and its markup."""
-    chart = block.draw()
-    return isinstance(chart, Markup), Markup(chart)
 
 
 def as_json(value: object) -> str:

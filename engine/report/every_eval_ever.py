@@ -12,7 +12,6 @@ from typing import Any
 
 from engine import settings
 from engine.analysis.metrics import BY_NAME
-from engine.analysis.model_summary import Figure
 from engine.analysis.results_table import labels
 from engine.models.families import SERVED
 from engine.report.origin_part import model_of
@@ -114,18 +113,15 @@ def _times(found: Findings, label: str) -> Iterator[_Result]:
                 "min_score": 0,
                 "max_score": "Infinity",
             }
-            yield f"{one.metric}: {one.source}", config, _median(one)
-
-
-def _median(figure: Figure) -> dict[str, Any]:
-    details = {"statistic": "median", "source": figure.source}
-    for name in ("mean", "mad", "p90", "p99", "low", "high"):
-        if (value := getattr(figure, name)) is not None:
-            details[name] = repr(float(value))
-    uncertainty: dict[str, Any] = {"num_samples": figure.n}
-    if figure.sd is not None:
-        uncertainty["standard_deviation"] = figure.sd
-    return {"score": figure.median, "details": details, "uncertainty": uncertainty}
+            details = {"statistic": "median", "source": one.source}
+            for name in ("mean", "mad", "p90", "p99", "low", "high"):
+                if (value := getattr(one, name)) is not None:
+                    details[name] = repr(float(value))
+            uncertainty: dict[str, Any] = {"num_samples": one.n}
+            if one.sd is not None:
+                uncertainty["standard_deviation"] = one.sd
+            score = {"score": one.median, "details": details, "uncertainty": uncertainty}
+            yield f"{one.metric}: {one.source}", config, score
 
 
 def _shares(found: Findings, label: str) -> Iterator[_Result]:

@@ -1,4 +1,4 @@
-"""The formats of a report, each as pieces of text; CSV and Parquet have one line per result.
+"""The formats of a report; CSV and Parquet have one line per result.
 
 Texts that a spreadsheet would read as a formula get an apostrophe in front.
 """
@@ -8,7 +8,7 @@ from __future__ import annotations
 import csv
 import io
 import re
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
 from engine.analysis.results_table import frame
@@ -27,39 +27,31 @@ _LEFT_OUT = ("title", "bare", "cluster", "number", "offset", "token_ms", "truth"
 _FORMULA = re.compile(r"[\s\x00-\x1f\ufeff\u200b]*[=+\-@\uff1d\uff0b\uff0d\uff20]")
 
 
-def write(runs: Sequence[Run], form: str) -> Iterator[str]:
-    """A report of at least one run in one of FORMATS, piece by piece."""
-    return FORMATS[form](runs)
+def write(runs: Sequence[Run], form: str) -> str:
+    """A report of at least one run as "md", "html", "csv" or "json"."""
+    if form == "md":
+        return drawers.markdown(document(Findings(runs)))
+    if form == "html":
+        return bundle.page(runs)
+    return _csv(runs) if form == "csv" else _json(runs)
 
 
 def data(runs: Sequence[Run], form: str) -> bytes:
     """The same as a file's content; also as Parquet."""
-    if form == "parquet":
-        return b"".join(_parquet(runs))
-    return "".join(write(runs, form)).encode(errors="replace")
-
-
-def _markdown(runs: Sequence[Run]) -> Iterator[str]:
-    yield drawers.markdown(document(Findings(runs)))
-
-
-def _html(runs: Sequence[Run]) -> Iterator[str]:
-    yield bundle.page(runs)
+    return _parquet(runs) if form == "parquet" else write(runs, form).encode(errors="replace")
 
 
 def _results(runs: Sequence[Run]) -> pd.DataFrame:
-    """One line per result."""
     return frame(runs).drop(columns=list(_LEFT_OUT))
 
 
-def _csv(runs: Sequence[Run]) -> Iterator[str]:
-    table = _results(runs)
-    yield _line(table.columns)
-    for values in table.itertuples(index=False):
-        yield _line([_cell(value) for value in values])
+def _csv(runs: Sequence[Run]) -> str:
+    # Every text is quoted: a carriage return outside quotes would begin a line.
+    table = _results(runs).map(_cell)
+    return table.to_csv(index=False, lineterminator="\n", quoting=csv.QUOTE_NONNUMERIC)
 
 
-def _parquet(runs: Sequence[Run]) -> Iterator[bytes]:
+def _parquet(runs: Sequence[Run]) -> bytes:
     """Texts are as they were answered, but for what is no character."""
     table, out = _results(runs), io.BytesIO()
     for name in table.select_dtypes("object"):
@@ -68,14 +60,7 @@ def _parquet(runs: Sequence[Run]) -> Iterator[bytes]:
             for value in table[name]
         ]
     table.to_parquet(out, index=False)
-    yield out.getvalue()
-
-
-def _line(values: Iterable[Any]) -> str:
-    buffer = io.StringIO()
-    # Every text is quoted: a carriage return outside quotes would begin a line.
-    csv.writer(buffer, lineterminator="\n", quoting=csv.QUOTE_NONNUMERIC).writerow(values)
-    return buffer.getvalue()
+    return out.getvalue()
 
 
 def _cell(value: Any) -> Any:
@@ -88,7 +73,7 @@ def _cell(value: Any) -> Any:
     return f"'{text}" if _FORMULA.match(value) else text
 
 
-def _json(runs: Sequence[Run]) -> Iterator[str]:
+def _json(runs: Sequence[Run]) -> str:
     found = Findings(runs, titled=False)
     failures = found.failures.items()
     document = {
@@ -109,7 +94,7 @@ def _json(runs: Sequence[Run]) -> Iterator[str]:
         },
         "failures": [{"label": label, "reason": why, "n": n} for (label, why), n in failures],
     }
-    yield drawers.as_json(document) + "\n"
+    return drawers.as_json(document) + "\n"
 
 
 _JSON = {  # key -> field of Findings
@@ -120,10 +105,4 @@ _JSON = {  # key -> field of Findings
     "choice_accuracy": "choices",
     "choice_comparisons": "choice_pairs",
     "data_flow": "passages",
-}
-FORMATS: dict[str, Callable[[Sequence[Run]], Iterator[str]]] = {
-    "md": _markdown,
-    "html": _html,
-    "csv": _csv,
-    "json": _json,
 }

@@ -41,7 +41,6 @@ RIGHT = (
 
 
 def headline(report: GateReport) -> str:
-    """The verdict in one sentence."""
     by_ids = ANSWERS in report.metrics
     if report.verdict == "worse":
         bad = [
@@ -94,7 +93,6 @@ def change_text(result: GateResult) -> str:
 
 
 def table(report: GateReport) -> ReportTable:
-    """A row per model and metric."""
     rows: list[tuple[str, ...]] = []
     for one in report.results:
         values = (one.base, one.new)
@@ -149,7 +147,6 @@ def answers_of(one: AnswersCompared) -> Iterator[str]:
 
 
 def change_of(change: AnswerChange) -> str:
-    """Where an answer begins to differ, and how."""
     first, second = (
         "its end" if token is None else f"id {token}" for token in (change.base_id, change.new_id)
     )
@@ -158,7 +155,6 @@ def change_of(change: AnswerChange) -> str:
 
 
 def method(report: GateReport) -> str:
-    """How the verdicts were reached, in words."""
     margin = percent(report.margin)
     accuracy = any(one.metric == ACCURACY for one in report.results)
     points = f"{100 * report.margin:.3g} percentage points" if accuracy else ""
@@ -199,7 +195,7 @@ def chart_rows(report: GateReport) -> list[dict[str, Any]]:
     """A row of charts.intervals() per result, with its verdict and its change in words."""
     families = {one.name: one.family for one in report.new.header.models}
     models = {one.label: families.get(one.model, "") for one in report.new.models}
-    tones = palette.toned({name: models[name] for name in report.labels})
+    tones = palette.toned({one.label: models[one.label] for one in report.answers})
     return [
         {
             "name": f"{one.label}: {name_of(one)}",
@@ -242,7 +238,6 @@ def reasons(report: GateReport) -> Iterator[str]:
 
 
 def sides(report: GateReport) -> Iterator[str]:
-    """Which runs were compared."""
     for name, side in (("BASE", report.base), ("NEW", report.new)):
         header = side.header
         yield f"{name}: run {side.id} of {header.created}; code {header.code[:12]}."

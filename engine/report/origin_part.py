@@ -58,7 +58,6 @@ ON_RAY = "each worker runs one model after another; workers may run different mo
 
 
 def origin(found: Findings) -> Iterator[Block]:
-    """The plan, models and machine of each run."""
     for number, run in enumerate(found.runs):
         yield Heading(2, f"Run {run.id}")
         results = found.table[found.table["number"] == number]
@@ -136,7 +135,6 @@ def _on_ray(table: pd.DataFrame) -> str:
 
 
 def _happened(run: Run) -> Iterator[str]:
-    """The events in the journal, in sentences."""
     idle = [e for e in run.journal if e.get("event") == "worker ended" and not e.get("tasks")]
     events = [str(entry.get("event")) for entry in run.journal if entry not in idle]
     for event, (once, several) in _EVENTS.items():
@@ -180,7 +178,6 @@ def _models(found: Findings) -> ReportTable:
 
 
 def _devices(found: Findings) -> ReportTable:
-    """The devices of runs on a cluster."""
     rows = []
     for device, lines in found.table.groupby("device", sort=True):
         workers = lines["actor"][lines["actor"] != ""].nunique()

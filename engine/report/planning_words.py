@@ -28,7 +28,6 @@ def free(place: Path) -> Iterator[str]:
 
 
 def planned(forecast: RunForecast) -> str:
-    """How many results of how many sequences are planned."""
     runs = f" in {forecast.runs:,} runs" if forecast.runs > 1 else ""
     return (
         f"Planned: {count(forecast.results, 'result')} and "
@@ -38,7 +37,6 @@ def planned(forecast: RunForecast) -> str:
 
 
 def facts(forecast: RunForecast, earlier: EarlierRun, found: bool) -> Iterator[str]:
-    """Counts, source, duration and size."""
     yield planned(forecast)
     where = f" on {earlier.device}" if earlier.device else ""
     newest = ", the newest own run of these models on this dataset" if found else ""
@@ -72,7 +70,6 @@ def facts(forecast: RunForecast, earlier: EarlierRun, found: bool) -> Iterator[s
 
 
 def short(forecast: RunForecast, earlier: EarlierRun) -> str:
-    """The forecast in one line."""
     cost = "Duration not known"
     if forecast.seconds is not None and forecast.row_bytes is not None:
         missing = listed(map(registry.label, forecast.without_time))

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections import Counter
+from collections import Counter, defaultdict
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
@@ -110,8 +110,17 @@ class Findings:
 
     @cached_property
     def verified(self) -> dict[str, dict[Standing, int]]:
-        """By label: its certificates, or why none covers it, and their counts."""
-        return _verified(self.table)
+        """By label: how many answers have each certificate, none, or one that does not cover
+        them."""
+        wanted = self.table["label"].isin(labels(self.table))
+        answered = self.table[(self.table["error"] == "") & wanted]
+        counted: dict[str, dict[Standing, int]] = {}
+        columns = (answered[name] for name in ("label", "standing", "verified", "missing"))
+        for label, state, certificate, missing in zip(*columns, strict=True):
+            standing = Standing(state, certificate, tuple(missing.split(", ")) if missing else ())
+            counter = counted.setdefault(label, {})
+            counter[standing] = counter.get(standing, 0) + 1
+        return counted
 
     @cached_property
     def failures(self) -> dict[tuple[str, str], int]:
@@ -179,7 +188,24 @@ class Findings:
 
     @cached_property
     def passages(self) -> tuple[Passage, ...]:
-        return _passages(self.runs, self.table)
+        """Per label and tensor the most frequent shapes, in the order of the stages."""
+        some = self.table[self.table["label"].isin(labels(self.table))]
+        keys = zip(some["number"], some["offset"], strict=True)
+        names = dict(zip(keys, some["label"], strict=True))
+        counted = defaultdict[tuple[str, str], Counter[tuple[tuple[int, ...], str, int]]](Counter)
+        for number, run in enumerate(self.runs):
+            for offset, row in run.results():
+                label = names.get((number, offset))
+                for one in row.tensors if label is not None else ():
+                    counted[str(label), one.name][one.shape, one.dtype, one.bytes] += 1
+        order = {name: place for place, name in enumerate(BETWEEN)}
+        found = []
+        for key in sorted(counted, key=lambda key: (key[0], order.get(key[1], len(order)))):
+            others = max(0, len(counted[key]) - SHOWN)
+            between = BETWEEN.get(key[1], "")
+            for (shape, dtype, size), n in counted[key].most_common(SHOWN):
+                found.append(Passage(*key, between, shape, dtype, size, n, others))
+        return tuple(found)
 
     @cached_property
     def robustness(self) -> Robustness | None:
@@ -195,46 +221,11 @@ class Findings:
         return choice_accuracy.compare_all(self.table) if self.choices else ()
 
 
-def _verified(table: pd.DataFrame) -> dict[str, dict[Standing, int]]:
-    """By label: how many answers have each certificate, none, or one that does not cover them."""
-    answered = table[(table["error"] == "") & table["label"].isin(labels(table))]
-    counted: dict[str, dict[Standing, int]] = {}
-    columns = (answered[name] for name in ("label", "standing", "verified", "missing"))
-    for label, state, certificate, missing in zip(*columns, strict=True):
-        standing = Standing(state, certificate, tuple(missing.split(", ")) if missing else ())
-        counter = counted.setdefault(label, {})
-        counter[standing] = counter.get(standing, 0) + 1
-    return counted
-
-
 def certificate_text(standing: Standing) -> str:
     """What is proved, with the whole hash of the certificate, or why none covers the results."""
     if standing.state != "verified":
         return standing.words
     return f"{standing.words}, certificate {standing.certificate}. {standing.open_timing}".rstrip()
-
-
-def _passages(runs: Sequence[Run], table: pd.DataFrame) -> tuple[Passage, ...]:
-    """Per label and tensor the most frequent shapes, in the order of the stages."""
-    some = table[table["label"].isin(labels(table))]
-    keys = zip(some["number"], some["offset"], strict=True)
-    names = dict(zip(keys, some["label"], strict=True))
-    counted: dict[tuple[str, str], Counter[tuple[tuple[int, ...], str, int]]] = {}
-    for number, run in enumerate(runs):
-        for offset, row in run.results():
-            label = names.get((number, offset))
-            for one in row.tensors if label is not None else ():
-                shape = (one.shape, one.dtype, one.bytes)
-                counted.setdefault((str(label), one.name), Counter())[shape] += 1
-    order = {name: place for place, name in enumerate(BETWEEN)}
-    every = sorted(counted, key=lambda key: (key[0], order.get(key[1], len(order))))
-    return tuple(
-        Passage(
-            *key, BETWEEN.get(key[1], ""), shape, dtype, size, n, max(0, len(counted[key]) - SHOWN)
-        )
-        for key in every
-        for (shape, dtype, size), n in counted[key].most_common(SHOWN)
-    )
 
 
 def samples_of(header: Header) -> list[Sample]:

@@ -63,7 +63,6 @@ def parts(sweep: Robustness, charts: bool = True) -> Iterator[Block]:
 
 
 def definitions(sweep: Robustness) -> Iterator[str]:
-    """What was changed, and what the shares are."""
     if sweep.change is not None:
         yield f"{axis(sweep.change)}: {CHANGES[sweep.change]}. Seed {sweep.seed}."
     if sweep.others:
@@ -80,7 +79,6 @@ def axis(change: Change) -> str:
 
 
 def table(sweep: Robustness, measure: Measure) -> ReportTable:
-    """A row per model and strength."""
     rows = tuple(
         (curve.title, _strength(sweep, point), f"{point.n:,}", f"{point.sequences:,}",
          f"{point.failed:,}", f"{point.share:.3f}", _interval(point))
@@ -104,7 +102,6 @@ def _interval(point: Point) -> str:
 
 
 def words(sweep: Robustness, measure: Measure) -> str:
-    """The chart as text."""
     sentences = [f"{NAMES[measure]} by strength, with 95 % intervals."]
     for curve in sweep.curves:
         if curve.measure == measure:

@@ -155,9 +155,10 @@ def test_without_known_content_only_the_answers_are_compared() -> None:
     assert {one.verdict for row in rows for one in row.statements} == {"not judged", "not asked"}
     assert [row.attribute for row in rows if row.contradicted] == ["lead vehicle"]
     assert agreement.compare(["A grey cat.", ""], {}, ()) == ()
-    found = agreement.contradictions([CAR, "A pedestrian is on the left.", NONE])
-    assert found == {"lead vehicle": ("car", None, "none")}
-    assert agreement.contradictions([CAR, CAR]) == {}
+    rows = agreement.compare([CAR, "A pedestrian is on the left.", NONE], {}, ())
+    assert rows[0].contradicted and not rows[1].contradicted
+    assert [one.values for one in rows[0].statements] == [("car",), (), ("none",)]
+    assert not any(row.contradicted for row in agreement.compare([CAR, CAR], {}, ()))
 
 
 def test_an_answer_that_contradicts_itself_contradicts_nobody_else() -> None:
@@ -166,7 +167,6 @@ def test_an_answer_that_contradicts_itself_contradicts_nobody_else() -> None:
     assert read_attributes(both) == {}
     (row,) = agreement.compare([both, "A truck is ahead."], {}, ())
     assert row.statements[0] == Statement(("car", "none"), "unclear") and not row.contradicted
-    assert agreement.contradictions([both, "A truck is ahead."]) == {}
 
 
 def test_a_deck_has_contradictions_first_then_the_least_overlap_then_the_id(

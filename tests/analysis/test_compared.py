@@ -365,5 +365,5 @@ def test_a_run_without_its_parts_gives_no_reason() -> None:
 
 def test_one_token_has_no_time_per_token() -> None:
     found = judged(run(1), run(1, prefill=60.0))
-    assert found.split and found.models[0].per_token is None
+    assert found.split and found.models[0].time("tpot") is None
     assert "Per token" not in found.reason

@@ -47,7 +47,7 @@ def test_the_certificate_is_named_only_where_it_covers_the_row(tmp_path: Path) -
     rows = [fabricate.row(standing=near), fabricate.row(sample="s2", verified="d" * 64)]
     run = fabricate.run(tmp_path / "r", rows)
     assert list(frame([run])["verified"]) == [None, "d" * 64]
-    lines = list(csv.DictReader("".join(export.write([run], "csv")).splitlines()))
+    lines = list(csv.DictReader(export.write([run], "csv").splitlines()))
     assert [line["verified"] for line in lines] == ["", "d" * 64]
 
 
@@ -68,10 +68,10 @@ def test_people_read_titles_and_other_programs_names(tmp_path: Path) -> None:
     run = fabricate.run(tmp_path / "r", rows, titles=titles)
     assert labels(frame([run])) == ["ev", "vl", "im"]
     assert labels(frame([run], titled=True)) == ["EventGPT", "Video (vl)", "Video (im)"]
-    page = "".join(export.write([run], "md"))
+    page = export.write([run], "md")
     assert "Video (vl)" in page and "| EventGPT " in page
     for form in ("json", "csv"):
-        assert "Video (vl)" not in "".join(export.write([run], form))
+        assert "Video (vl)" not in export.write([run], form)
 
 
 EPYC = {"device": "cpu", "processor": "EPYC", "threads": "1"}

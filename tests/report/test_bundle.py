@@ -75,7 +75,7 @@ def test_the_rows_come_back_as_they_were_and_the_report_is_the_same(
         place = dict.fromkeys(("where", "error", "environment"))
         kept, given = ([row.as_dict() | place for _, row in one.results()] for one in (read, run))
         assert kept == given and any(str(Path.home()) in row["text"] for row in kept if row["text"])
-        assert "".join(export.write(again, "md")).count("\n") > 50
+        assert export.write(again, "md").count("\n") > 50
 
 
 def test_nothing_names_a_folder_or_a_host_of_this_machine(run: Run, tmp_path: Path) -> None:

@@ -23,7 +23,7 @@ def run(tmp_path: Path) -> Run:
 
 
 def text(run: Run, form: str = "md") -> str:
-    return "".join(export.write([run], form))
+    return export.write([run], form)
 
 
 def test_conclusions_with_intervals_and_baselines_of_chance(run: Run) -> None:

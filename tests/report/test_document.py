@@ -23,7 +23,7 @@ PLACE = {"node": "n1", "host": "a", "address": "10.0.0.1", "actor": "x", "shares
 
 def text(tmp_path: Path, rows: list[dict[str, Any]], **more: Any) -> str:
     run = fabricate.run(tmp_path / "r", rows, **more)
-    return "".join(export.write([run], "md"))
+    return export.write([run], "md")
 
 
 def test_a_clear_difference_is_said_with_its_interval(tmp_path: Path) -> None:
@@ -116,8 +116,8 @@ def test_differently_shared_devices_are_named_in_each_format(tmp_path: Path) -> 
     assert "For some results other workers of the run shared" in summary
     shares = {"ev": ["cores"], "vl": []}
     runs = [fabricate.run(tmp_path / n, on(rows, n, shares=s)) for n, s in shares.items()]
-    assert "ev had shared cores; vl" in "".join(export.write(runs, "html"))
-    assert json.loads("".join(export.write(runs, "json")))["devices"] == {
+    assert "ev had shared cores; vl" in export.write(runs, "html")
+    assert json.loads(export.write(runs, "json"))["devices"] == {
         "ev · EPYC, shared cores": "EPYC, shared cores", "vl · EPYC": "EPYC",
     }  # fmt: skip
 
@@ -164,7 +164,7 @@ def test_who_answered_on_a_cluster_and_what_ran_elsewhere_is_said(tmp_path: Path
         {"event": "worker ended", "text": "Had one.", "tasks": [{"sample": "s0"}]},
         *({"event": "elsewhere", "text": f"Node {n % 7} lacks it."} for n in range(9)),
     ]
-    told = "".join(export.write([replace(run, journal=(*run.journal, *notes))], "md"))
+    told = export.write([replace(run, journal=(*run.journal, *notes))], "md")
     assert "| Ray, 1 worker, for 6 results; the run's own process for 6 |" in told
     assert "each worker runs one model after another" in told and "sequential:" not in told
     assert "A worker stopped during work;" in told and "2 workers stopped" not in told
@@ -267,7 +267,7 @@ def test_resumes_pauses_and_given_up_models_are_named(tmp_path: Path) -> None:
         *[paused, paused],
         {"event": "given up", "text": "vl was given up: 3 failures in a row", "model": "vl"},
     ]
-    told = "".join(export.write([replace(run, journal=(*run.journal, *notes))], "md"))
+    told = export.write([replace(run, journal=(*run.journal, *notes))], "md")
     for words in ("resumed once", "paused 2 times for other work", "forced although the engine",
                   "vl was given up", "not finished", "after a pause"):  # fmt: skip
         assert words in told, words
@@ -305,7 +305,7 @@ def test_an_empty_run_says_that_it_is_empty(tmp_path: Path) -> None:
 
 def test_json_is_the_same_findings(tmp_path: Path) -> None:
     run = fabricate.run(tmp_path / "r", [*fabricate.pair(7), fabricate.failed("ev", "s99")])
-    value = json.loads("".join(export.write([run], "json")))
+    value = json.loads(export.write([run], "json"))
     assert value["runs"][0]["plan"]["models"] == ["ev", "vl"]
     assert value["speedups"][0]["ratio"] == pytest.approx(Findings([run]).splits[0].ratio)
     assert value["failures"] == [{"label": "ev", "reason": "It broke.", "n": 1}]

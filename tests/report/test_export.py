@@ -21,7 +21,7 @@ def test_one_line_per_result_and_every_figure(tmp_path: Path) -> None:
         fabricate.row(phase="warmup"),
     ]
     run = fabricate.run(tmp_path / "r", rows)
-    lines = list(csv.DictReader(io.StringIO("".join(export.write([run], "csv")))))
+    lines = list(csv.DictReader(io.StringIO(export.write([run], "csv"))))
     assert [line["group"] for line in lines] == ["measured", "measured", "warm-up"]
     assert lines[0]["text"] == 'a "b", c\nd' and float(lines[0]["total_ms"]) == 30.0
     assert lines[1]["total_ms"] == "" and lines[1]["error"] == "It broke."
@@ -35,13 +35,13 @@ FORMULAS = ["=1+1", "+1", "-cmd", "@x", "\t=1", " =1", "\n=1", "\r=1", "\uff1d1+
 @pytest.mark.parametrize("text", FORMULAS)
 def test_no_text_is_a_formula(tmp_path: Path, text: str) -> None:
     run = fabricate.run(tmp_path / "r", [fabricate.row(text=text)])
-    (line,) = csv.DictReader(io.StringIO("".join(export.write([run], "csv")), newline=""))
+    (line,) = csv.DictReader(io.StringIO(export.write([run], "csv"), newline=""))
     assert line["text"] == f"'{printable(text)}"
 
 
 def test_a_carriage_return_begins_no_line(tmp_path: Path) -> None:
     run = fabricate.run(tmp_path / "r", [fabricate.row(prompt="Why?\r=1+1|cmd")])
-    made = "".join(export.write([run], "csv"))
+    made = export.write([run], "csv")
     assert '"Why?\ufffd=1+1|cmd"' in made and "\r" not in made
 
 

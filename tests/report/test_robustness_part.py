@@ -60,12 +60,12 @@ def test_strengths_of_jitter_are_drawn_in_milliseconds(tmp_path: Path) -> None:
 @pytest.mark.slow
 def test_all_formats_have_it_and_no_pair_mixes_strengths(tmp_path: Path) -> None:
     runs = sweep(tmp_path, 0, 3)
-    found = json.loads("".join(export.write(runs, "json")))
+    found = json.loads(export.write(runs, "json"))
     assert found["robustness"]["change"] == "drop" and len(found["robustness"]["curves"]) == 4
     for pair in found["comparisons"]:
         assert ("drop:0.1" in pair["a"]) == ("drop:0.1" in pair["b"])
     assert len({(pair["a"], pair["b"]) for pair in found["comparisons"]}) == 2
-    assert "## Robustness" in "".join(export.write(runs, "md"))
-    assert '<h2 id="robustness">' in "".join(export.write(runs, "html"))
-    alone = json.loads("".join(export.write([run(tmp_path, "")], "json")))
+    assert "## Robustness" in export.write(runs, "md")
+    assert '<h2 id="robustness">' in export.write(runs, "html")
+    alone = json.loads(export.write([run(tmp_path, "")], "json"))
     assert alone["robustness"] is None

@@ -117,7 +117,7 @@ def test_every_key_of_a_row_may_hold_an_odd_value(tmp_path: Path, base: dict[str
     run = made(tmp_path / "run", [*rows, fabricate.row("vl", "good")])
     table = frame([run])
     assert len(table) > 50 and len(run.damage.broken) > 100 and "good" in set(table["sample"])
-    assert "".join(export.write([run], "md"))
+    assert export.write([run], "md")
 
 
 @pytest.mark.loads
@@ -129,7 +129,7 @@ def test_any_key_of_a_row_may_be_absent(tmp_path: Path, base: dict[str, Any]) ->
         del row[key]
     run = made(tmp_path / "run", rows)
     for form in ("md", "csv", "json"):
-        assert "".join(export.write([run], form))
+        assert export.write([run], form)
     tracker = Tracker(1, ("ev",))
     for _, row in run.results():
         tracker.earlier(row)
@@ -154,7 +154,7 @@ def test_rows_changed_at_random_end_nothing(tmp_path: Path, seed: int) -> None:
         rows = [mutated(row, draw, draw.choice((0.002, 0.01, 0.1))) for row in source]
         run = made(tmp_path / f"{number}", rows)
         for form in ("md", "csv", "json"):
-            assert "".join(export.write([run], form))
+            assert export.write([run], form)
         run_store.reopen(run.folder).close()
 
 

@@ -84,8 +84,7 @@ def finished(model: ComparedModel) -> RunBar:
     """The row of a model's runs: the parts of the middle one if there are several."""
     times, uncached = bars.run_times(model), bars.uncached_times(model)
     order = bars.run_parts(model)
-    total, label = model.time("total"), model.label
-    assert total is not None  # every result has one
+    total, label = model.total, model.label
     several = total.runs > 1
     details = ["cancelled"] if model.last.generation.stop == "cancelled" else []
     details += [f"median run of {total.runs:,}"] if several else []

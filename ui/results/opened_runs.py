@@ -13,7 +13,6 @@ from typing import TYPE_CHECKING, Any, ParamSpec, TypeVar
 
 import streamlit as st
 
-from engine import palette
 from engine.analysis import agreement, model_summary, pairs, results_table
 from engine.analysis.agreement import DeckCard
 from engine.analysis.model_summary import Figure
@@ -61,9 +60,7 @@ class OpenedRuns:
     @property
     def families(self) -> dict[str, str]:
         """The colour of each label, named as in palette.tones."""
-        lines = self.table.drop_duplicates("label")
-        families = dict(zip(lines["label"], lines["family"].astype(str), strict=True))
-        return palette.toned({label: families[label] for label in self.labels})
+        return results_table.tones(self.table)
 
 
 def cached(spinner: str = "", most: int = COMPUTED) -> Callable[[Callable[P, R]], Callable[P, R]]:
