@@ -123,13 +123,8 @@ def report(opened: OpenedSets) -> None:
         "corrected values side by side.",
         "imported_reports",
     )
-    for form, (title, mime, what) in REPORTS.items():
-        with st.container(horizontal=True, vertical_alignment="center"):
-            write = partial(published_report.document, opened.files, form)
-            file = (write, f"stagescope-published.{form}", mime)
-            key = f"imported_report_{form}"
-            st.download_button(title, *file, key, on_click="ignore", width=260)
-            st.caption(what)
+    write = partial(published_report.document, opened.files)
+    blocks.downloads(REPORTS, write, "stagescope-published", "imported_report")
     st.caption("From a terminal:")
     # kept sets by name; the page does not know the paths of a visit's files
     kept = map(shlex.quote, st.session_state.get(adding.SETS, ()))
