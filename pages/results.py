@@ -123,7 +123,7 @@ def main() -> None:
     followed_runs.keep_alive()
     st.title("Results", anchor=False)
     picked = run_list.choose()
-    run_list.said()
+    notices.said(run_list.DELETED)
     if picked is None:
         notices.hint(NONE_YET)
         st.code(example(), language=None)

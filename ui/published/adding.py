@@ -8,7 +8,6 @@ from __future__ import annotations
 import streamlit as st
 
 from engine import settings
-from engine.errors import BadInput
 from engine.published.read import RecordsError, imported_sets, read_files
 from engine.quoting import listed
 from ui.published import opened_sets
@@ -23,7 +22,7 @@ WHAT = (
 SETS = "published_sets"  # the names of the chosen sets, in the URL
 MOST = 8  # open at once
 _ROUND = "published_import_round"
-_PROBLEM = "published_import_problem"
+_PROBLEM = "published_import"  # what went wrong
 _DONE = "published_import_done"
 TOLD = 5  # at most so many reasons
 
@@ -53,13 +52,12 @@ def panel(expanded: bool) -> None:
                 with st.spinner("Reading"):
                     _read(path.strip())
                 st.rerun()
-    if problem := st.session_state.pop(_PROBLEM, ""):
-        notices.problem(problem, "imported_add")
+    notices.said(_PROBLEM, notices.problem)
 
 
 def _take(key: str) -> None:
     if dropped := st.session_state.get(key):
-        _bring([(one.name, one.getvalue()) for one in dropped])
+        notices.attempt(_PROBLEM, _bring, [(one.name, one.getvalue()) for one in dropped])
         st.session_state[_ROUND] = st.session_state.get(_ROUND, 0) + 1
 
 
@@ -75,16 +73,13 @@ def _read(typed: str) -> None:
     except RecordsError as error:
         problems.append(str(error))
     if brought:
-        _bring(brought)
+        notices.attempt(_PROBLEM, _bring, brought)
     if problems:
-        st.session_state[_PROBLEM] = "\n".join(problems[:TOLD])
+        notices.keep(_PROBLEM, "\n".join(problems[:TOLD]))
 
 
 def _bring(named: list[tuple[str, bytes]]) -> None:
-    try:
-        st.session_state[_DONE] = opened_sets.drop(named)
-    except BadInput as error:
-        st.session_state[_PROBLEM] = str(error)
+    st.session_state[_DONE] = opened_sets.drop(named)
 
 
 def say_added() -> None:
@@ -109,22 +104,20 @@ def visit() -> None:
         with st.popover("Keep as a set", key="published_keep_more"):
             key = "published_import_name"
             st.text_input("Name of the set", key=key, placeholder="original")
-            st.button("Keep", key="published_keep", on_click=_save)
+            keep, args = notices.attempt, (_PROBLEM, _save)
+            st.button("Keep", key="published_keep", on_click=keep, args=args)
         st.button("Forget these files", key="published_forget", on_click=opened_sets.forget)
 
 
 def _save() -> None:
-    """Keeps the readable files as a set and opens it instead of the visit's files."""
+    """Keeps the readable files as a set and opens it instead of the visit's files; RecordsError if
+    it cannot."""
     name = str(st.session_state.get("published_import_name", "")).strip()
     every = opened_sets.dropped()
     usable = [(file.name, file.data) for file in every if file.read.status != "unknown"]
-    try:
-        if not usable:
-            raise RecordsError("No file of this visit can be used, so there is nothing to keep.")
-        imported_sets.save(name, usable)
-    except RecordsError as error:
-        st.session_state[_PROBLEM] = str(error)
-        return
+    if not usable:
+        raise RecordsError("No file of this visit can be used, so there is nothing to keep.")
+    imported_sets.save(name, usable)
     opened_sets.forget()
     st.session_state[SETS] = [*st.session_state.get(SETS, ()), name][-MOST:]
 
@@ -141,8 +134,5 @@ def head(one: imported_sets.Kept) -> None:
 
 
 def _delete(name: str) -> None:
-    try:
-        imported_sets.delete(name)
-    except RecordsError as error:
-        st.session_state[_PROBLEM] = str(error)
+    notices.attempt(_PROBLEM, imported_sets.delete, name)
     st.session_state[SETS] = [one for one in st.session_state[SETS] if one != name]

@@ -12,10 +12,10 @@ from engine.analysis import gate
 from engine.analysis.gate import GateReport, RunValues
 from engine.errors import StageScopeError
 from engine.report import drawers, gate_text
-from ui.results import opened_runs, run_list
+from ui.results import opened_runs
 from ui.results.opened_runs import OpenedRuns
 from ui.results.result_sources import Source
-from ui.widgets import blocks, choices, notices
+from ui.widgets import blocks, choices, links, notices
 from ui.widgets.text import escape
 
 MARGIN, METRICS = "results_gate_margin", "results_gate_metrics"  # in the URL
@@ -82,10 +82,8 @@ def _report(report: GateReport, sides: Sides) -> None:
     blocks.draw(gate_text.blocks(report, chart=True), "results_gate")
     for one in report.answers:
         for change in one.changed[: gate_text.MOST]:
-            query = {run_list.KEYS: [side.key for side in sides], "results_view": "Samples",
-                     "results_sample": change.sample}  # fmt: skip
-            name = f"{change.sample}, {one.label}"
-            st.page_link("pages/results.py", label=escape(name), query_params=query)
+            name, keys = escape(f"{change.sample}, {one.label}"), [side.key for side in sides]
+            links.to_results(name, keys, results_view="Samples", results_sample=change.sample)
 
 
 def _downloads(report: GateReport, named: Callable[[], GateReport]) -> None:

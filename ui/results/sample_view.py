@@ -31,7 +31,7 @@ from engine.storage.run_header import Header
 from engine.storage.run_store import Run
 from engine.types import Sample
 from ui.compare import explanation_view, trust_badges
-from ui.results import run_list, sample_list
+from ui.results import sample_list
 from ui.results.opened_runs import OpenedRuns
 from ui.widgets import answers, choices, contact_sheets, dataset_picker, marked_text, notices
 from ui.widgets.text import escape
@@ -199,17 +199,17 @@ def _mark(result: Result, mark: Feedback) -> None:
     st.session_state[thumb] = THUMBS.index(mark.thumb) if mark.thumb else None
     st.session_state.setdefault(note, mark.note)
     with st.container(horizontal=True, vertical_alignment="center"):
-        st.feedback("thumbs", key=thumb, on_change=run_list.attempt, args=args)
+        st.feedback("thumbs", key=thumb, on_change=notices.attempt, args=args)
         st.text_input(
             "Note",
             key=note,
             max_chars=MAX_NOTE_CHARS,
             placeholder="A note about this answer",
             label_visibility="collapsed",
-            on_change=run_list.attempt,
+            on_change=notices.attempt,
             args=args,
         )
-    run_list.said(key)
+    notices.said(key)
 
 
 def _keep(result: Result, thumb: str, note: str) -> None:

@@ -33,6 +33,12 @@ def put(key: str, chosen: list[str]) -> None:
     st.session_state[key] = st.query_params[key] = chosen
 
 
+def to_results(label: str, runs: str | list[str], **more: str) -> None:
+    """A link to these runs on the page Results."""
+    query: dict[str, str | list[str]] = {"results_runs": runs, **more}
+    st.page_link("pages/results.py", label=label, query_params=query)
+
+
 def check_number(key: str) -> None:
     """Before a widget for a number is drawn: drop its value in the link if it is none.
 

@@ -3,8 +3,11 @@
 from __future__ import annotations
 
 from base64 import b64encode
+from collections.abc import Callable
 
 import streamlit as st
+
+from engine.errors import StageScopeError
 
 
 def small(text: str, key: str) -> None:
@@ -24,6 +27,24 @@ def notice(text: str, key: str) -> None:
 def ended(state: str, text: str, key: str) -> None:
     """Why a job has no result: an error if it failed, otherwise a note."""
     (problem if state == "failed" else notice)(text, key)
+
+
+def attempt(key: str, change: Callable[..., object], *given: object) -> None:
+    """For callbacks: makes a change; what goes wrong is kept for said()."""
+    try:
+        change(*given)
+    except StageScopeError as error:
+        keep(key, str(error))
+
+
+def keep(key: str, text: str) -> None:
+    st.session_state[f"said_{key}"] = text
+
+
+def said(key: str, show: Callable[[str, str], None] = notice) -> None:
+    """What came of the last change under this key, once."""
+    if text := st.session_state.pop(f"said_{key}", ""):
+        show(text, f"said_{key}")
 
 
 def hint(text: str) -> None:
