@@ -12,7 +12,6 @@ from functools import partial
 import streamlit as st
 
 from engine import settings
-from engine.errors import StageScopeError
 from engine.published.claims import published_report
 from engine.published.claims.waterfall import named, waterfall
 from engine.published.read import ResultFile, file_summary, imported_sets
@@ -158,12 +157,8 @@ def main() -> None:
             adding.head(one)
     adding.visit()
     values = choices.buttons("Values", VALUES, "published_values", help_=VALUES_HELP)
-    try:
-        opened = opened_sets.open_(names, corrected=values == "corrected")
-    except StageScopeError as error:
-        notices.problem(str(error), "imported_open")
-    else:
-        show(opened)
+    with notices.telling("imported_open", notices.problem):
+        show(opened_sets.open_(names, corrected=values == "corrected"))
 
 
 preparation.through_app()

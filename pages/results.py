@@ -93,11 +93,7 @@ def view(opened: OpenedRuns) -> None:
 
 
 def show(picked: Sequence[Source]) -> None:
-    try:
-        opened = opened_runs.open_(picked)
-    except StageScopeError as error:
-        notices.problem(str(error), "results_open")
-        return
+    opened = opened_runs.open_(picked)
     run_list.head(opened)
     if opened_runs.grown(picked):
         with st.container(horizontal=True, vertical_alignment="center"):
@@ -132,7 +128,8 @@ def main() -> None:
     elif not picked:
         notices.hint(CHOOSE)
     else:
-        show(picked)
+        with notices.telling("results_open", notices.problem):
+            show(picked)
 
 
 preparation.through_app()

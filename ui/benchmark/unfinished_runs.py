@@ -31,12 +31,10 @@ def show(shown: BenchmarkJob | None, known: Followed[BenchmarkJob], choice: RunC
     jobs = known.all()
     busy = {path for job in jobs if not job.ended for path in (job.folder, job.resume)}
     stopped, left = dict[str, RunInfo](), _left(shown, jobs)
-    try:
+    with notices.telling("benchmark_runs", notices.problem):
         for info in run_store.listing(settings.load().runs_dir):
             if info.state == "stopped" and info.folder not in busy:
                 stopped[info.folder.name] = info  # a copied run has the same id
-    except StoreError as error:
-        notices.problem(str(error), "benchmark_runs")
     names = ["The rest of this sweep", *stopped] if left else list(stopped)
     if not names:
         return

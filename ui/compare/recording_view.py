@@ -99,22 +99,22 @@ def seen(sample: Sample, entries: Sequence[ModelEntry], options: MediaOptions) -
     """The pictures of each model, their places in time, the clip, and any moment's events."""
     for entry, place in zip(entries, st.columns(max(2, len(entries))), strict=False):
         with place:
-            _pictures(sample, entry, options)
-    _timeline(sample, entries, options)
+            st.markdown(f"**{escape(entry.label)}**")
+            with notices.telling(f"seen_{entry.name}"):
+                _pictures(sample, entry, options)
+    with notices.telling("seen_times"):
+        _timeline(sample, entries, options)
     left, right = st.columns(2, gap="medium")
     with left:
-        _clip(sample)
+        st.markdown("**Clip**")
+        with notices.telling("seen_clip"):
+            _clip(sample)
     with right:
         _scrubber(sample, options.window_of(sample))
 
 
 def _pictures(sample: Sample, entry: ModelEntry, options: MediaOptions) -> None:
-    st.markdown(f"**{escape(entry.label)}**")
-    try:
-        found = contact_sheets.seen(sample, entry.kind, options)
-    except MediaError as error:
-        notices.notice(str(error), f"seen_{entry.name}")
-        return
+    found = contact_sheets.seen(sample, entry.kind, options)
     st.image(found.picture, width="stretch", alt=found.alt)
     notices.small(found.caption, f"seen_{entry.name}")
     for number, note in enumerate(found.notes):
@@ -126,12 +126,8 @@ def _timeline(sample: Sample, entries: Sequence[ModelEntry], options: MediaOptio
     for entry in entries:
         models, colour = heads.get(entry.kind, ("", family_colour(entry.colour)))
         heads[entry.kind] = RowHead(f"{models}, {entry.label}" if models else entry.label, colour)
-    how = (options, repr((heads, options)), stamp_of(sample))
-    try:
-        shown, notes = _markup(sample, heads, *how)
-    except MediaError as error:
-        notices.notice(str(error), "seen_times")
-        return
+    how = repr((heads, options))
+    shown, notes = _markup(sample, heads, options, how, stamp_of(sample))
     if shown:
         st.html(shown)
     if notes:
@@ -152,12 +148,7 @@ def _markup(
 
 
 def _clip(sample: Sample) -> None:
-    st.markdown("**Clip**")
-    try:
-        found = _playable(sample, stamp_of(sample))
-    except MediaError as error:
-        notices.notice(str(error), "seen_clip")
-        return
+    found = _playable(sample, stamp_of(sample))
     if found is None:
         st.caption("This sample has no clip.")
         return
@@ -181,11 +172,11 @@ def _scrubber(sample: Sample, part: Window | None) -> None:
     if sample.events is None:
         st.caption("This sample has no raw events.")
         return
-    try:
-        stream = _stream(sample, part, str(part), stamp_of(sample))
-    except MediaError as error:
-        notices.notice(str(error), "seen_events")
-        return
+    with notices.telling("seen_events"):
+        _moment(_stream(sample, part, str(part), stamp_of(sample)), part)
+
+
+def _moment(stream: Events, part: Window | None) -> None:
     if part:
         st.caption(f"Of the window {part}; times count from its first event.")
     length = st.selectbox(

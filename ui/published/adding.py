@@ -75,7 +75,7 @@ def _read(typed: str) -> None:
     if brought:
         notices.attempt(_PROBLEM, _bring, brought)
     if problems:
-        notices.keep(_PROBLEM, "\n".join(problems[:TOLD]))
+        notices.keep("\n".join(problems[:TOLD]), _PROBLEM)
 
 
 def _bring(named: list[tuple[str, bytes]]) -> None:

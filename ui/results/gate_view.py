@@ -10,7 +10,6 @@ import streamlit as st
 from engine import settings
 from engine.analysis import gate
 from engine.analysis.gate import GateReport, RunValues
-from engine.errors import StageScopeError
 from engine.report import drawers, gate_text
 from ui.results import opened_runs
 from ui.results.opened_runs import OpenedRuns
@@ -46,11 +45,8 @@ def show(opened: OpenedRuns) -> None:
         return
     titles = [{one.name: one.label for one in run.header.models} for run in opened.runs]
     same = all(titles[0][name] == titles[1][name] for name in titles[0].keys() & titles[1].keys())
-    try:
+    with notices.telling("results_gate_refused"):
         report = _gated(opened, metrics, margin, titled=same)
-    except StageScopeError as error:
-        notices.notice(str(error), "results_gate_refused")
-    else:
         _report(report, sides)
         _downloads(report, lambda: _gated(opened, metrics, margin, titled=False))
     if not (base.private or new.private):

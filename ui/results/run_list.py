@@ -246,4 +246,4 @@ def _delete(source: Source) -> None:
     left = [key for key in st.session_state[KEYS] if key != source.key]
     newest = newest_finished(result_sources.runs())
     _put(left or ([newest.key] if newest else []))
-    notices.keep(DELETED, f"Deleted the run {source.details.name or source.info.id}.")
+    notices.keep(f"Deleted the run {source.details.name or source.info.id}.", DELETED)

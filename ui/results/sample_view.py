@@ -18,7 +18,7 @@ import streamlit as st
 from engine.analysis import agreement
 from engine.attribution import explained
 from engine.attribution.explained import Explanation
-from engine.errors import DatasetError, MediaError, StageScopeError
+from engine.errors import DatasetError, MediaError
 from engine.media.thumbnails import stamp_of
 from engine.models import registry
 from engine.report import answer_part, bundle, charts
@@ -118,10 +118,8 @@ def _results(opened: OpenedRuns, name: str) -> list[Result]:
 
 def result_of(opened: OpenedRuns, line: dict[Any, Any]) -> Result:
     run, label, whole = opened.runs[int(line["number"])], str(line["label"]), None
-    try:
+    with notices.telling(f"results_whole_{label}"):
         whole = run.row(int(line["offset"]))
-    except StageScopeError as error:
-        notices.notice(str(error), f"results_whole_{label}")
     tone = opened.families.get(label, "")
     return Result(label, line, run, whole, tone)
 
@@ -244,12 +242,9 @@ def _explanations(results: Sequence[Result], sample: Sample) -> None:
     )
     one, stored = found[chosen or 0]
     what = repr((one.run.folder, stored))
-    try:
+    with notices.telling("results_explained"):
         shown, picture = _map(stored, one.run.header, sample, what, stamp_of(sample))
-    except StageScopeError as error:
-        notices.notice(str(error), "results_explained")
-        return
-    explanation_view.draw(shown, picture, sample.id, "results")
+        explanation_view.draw(shown, picture, sample.id, "results")
 
 
 @st.cache_resource(max_entries=32, show_spinner="Drawing the map …")

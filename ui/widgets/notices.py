@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 from base64 import b64encode
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 
 import streamlit as st
 
 from engine.errors import StageScopeError
+
+Show = Callable[[str, str], None]  # of a text under a key
 
 
 def small(text: str, key: str) -> None:
@@ -29,19 +32,26 @@ def ended(state: str, text: str, key: str) -> None:
     (problem if state == "failed" else notice)(text, key)
 
 
+@contextmanager
+def telling(key: str, show: Show = notice) -> Iterator[None]:
+    """Shows what goes wrong inside, whose rest is left out."""
+    try:
+        yield
+    except StageScopeError as error:
+        show(str(error), key)
+
+
 def attempt(key: str, change: Callable[..., object], *given: object) -> None:
     """For callbacks: makes a change; what goes wrong is kept for said()."""
-    try:
+    with telling(key, keep):
         change(*given)
-    except StageScopeError as error:
-        keep(key, str(error))
 
 
-def keep(key: str, text: str) -> None:
+def keep(text: str, key: str) -> None:
     st.session_state[f"said_{key}"] = text
 
 
-def said(key: str, show: Callable[[str, str], None] = notice) -> None:
+def said(key: str, show: Show = notice) -> None:
     """What came of the last change under this key, once."""
     if text := st.session_state.pop(f"said_{key}", ""):
         show(text, f"said_{key}")
