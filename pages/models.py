@@ -23,8 +23,8 @@ from engine.served import capabilities
 from engine.storage.schemas import UNVERIFIED, Standing
 from engine.verify import certificates
 from ui.compare import cards, trust_badges
-from ui.models import cache_view, memory_bars, model_actions
-from ui.models.memory_bars import facts
+from ui.models import memory_view, model_actions
+from ui.models.memory_view import facts
 from ui.verify import kept_certificates
 from ui.widgets import answers, followed_runs, notices, preparation
 from ui.widgets.dataset_picker import on_loopback
@@ -193,8 +193,8 @@ def main() -> None:
             notices.small(ABSENT, "not_installed")
             show_all(absent)
     st.subheader("Memory", anchor=False)
-    memory_bars.show(entries)
-    cache_view.show(entries)
+    memory_view.devices(entries)
+    memory_view.cache(entries)
 
 
 preparation.through_app()
