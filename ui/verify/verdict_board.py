@@ -12,7 +12,6 @@ from streamlit.delta_generator import DeltaGenerator
 
 from engine.models import variants
 from engine.models.checkpoint import ModelEntry
-from engine.palette import NEUTRAL, family_colour
 from engine.report.blocks import Bullets
 from engine.verify.report import (
     WORST_FIRST,
@@ -90,10 +89,8 @@ class Board:
         return self._entries[name].label if name in self._entries else name
 
     def _sentence(self, report: Report, model: Model) -> str:
-        said, entry = summary(report, model), self._entries.get(model.name)
-        colour = family_colour(entry.colour) if entry else NEUTRAL
-        label = self._label(model.name)
-        return verdict_markup.sentence(said.state, said.words, label, said.headline, colour)
+        said, label = summary(report, model), self._label(model.name)
+        return verdict_markup.sentence(said.state, said.words, label, said.headline)
 
     def _lay_out_row(self, report: Report, check: str) -> None:
         title, question = report.title(check)

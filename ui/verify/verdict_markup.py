@@ -47,12 +47,11 @@ def names(words: Iterable[tuple[str, str]]) -> str:
     )
 
 
-def sentence(state: str, outcome: str, label: str, words: str, colour: str) -> str:
-    """A model's outcome: its state, its name beside its colour, what was found."""
-    dot = f'<span class="model-dot" style="background: {colour}"></span>'
+def sentence(state: str, outcome: str, label: str, words: str) -> str:
+    """A model's outcome: its state, its name, what was found."""
     return (
         f'<div class="proof-headline"><span class="proof-state proof-{state}">{escape(outcome)}'
-        f"</span> {dot}{escape(label)}: {escape(words)}</div>"
+        f"</span> {escape(label)}: {escape(words)}</div>"
     )
 
 
