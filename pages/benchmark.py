@@ -11,7 +11,7 @@ import streamlit as st
 from engine import settings
 from engine.jobs.benchmark_job import BenchmarkJob, sweep_jobs
 from engine.storage.run_header import HEADER
-from ui.benchmark import planning_view, run_progress_view, unfinished_runs
+from ui.benchmark import run_choice, run_progress_view, unfinished_runs
 from ui.benchmark.run_choice import RunChoice, choose, words
 from ui.widgets import followed_runs, links, model_picker, notices, preparation
 from ui.widgets.followed_runs import Followed
@@ -50,7 +50,7 @@ def buttons(choice: RunChoice, live: bool) -> None:
             RUN.start(BenchmarkJob(plan=plans[0], root=dataset.root, cluster=choice.cluster))
         st.rerun()
     if not live:
-        planning_view.line(choice)
+        run_choice.forecast(choice)
 
 
 def cancel() -> None:
@@ -119,7 +119,7 @@ def hint(choice: RunChoice) -> None:
     notices.hint(EMPTY)
     command = EXAMPLE
     if choice.plans and choice.dataset:
-        command = planning_view.command(choice.plans, choice.dataset, choice.cluster)
+        command = run_choice.command(choice.plans, choice.dataset, choice.cluster)
     st.code(command, language=None)
 
 
