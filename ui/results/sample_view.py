@@ -33,7 +33,7 @@ from engine.types import Sample
 from ui.compare import explanation_view, trust_badges
 from ui.results import sample_list
 from ui.results.opened_runs import OpenedRuns
-from ui.widgets import answers, choices, contact_sheets, dataset_picker, marked_text, notices
+from ui.widgets import choices, contact_sheets, dataset_picker, marked_text, notices
 from ui.widgets.text import escape
 
 PER_ROW = 3
@@ -141,15 +141,15 @@ def asked(results: Sequence[Result], known: bool = True) -> None:
 
 def _card(result: Result, mark: Feedback) -> None:
     key, line = f"result_{result.label}", result.line
-    with answers.frame(result.tone, key):
+    with notices.frame(result.tone, key):
         st.markdown(f"**{escape(result.label)}**")
         pictures(result, key)
         if line["error"]:
             notices.problem(str(line["error"]), key)
         else:
-            answers.text(line["text"], key)
+            notices.answer(line["text"], key)
             notes = result.whole.notes if result.whole is not None else ()
-            answers.remarks(line["stop"], line["off_script"], key, notes)
+            notices.remarks(line["stop"], line["off_script"], key, notes)
             if result.whole is not None:
                 _figures(result.label, result.whole)
         _mark(result, mark)
