@@ -42,10 +42,7 @@ def stop(jobs: Sequence[Job]) -> None:
 
 
 def bar(job: Any, every_s: float, words: Callable[[Any], tuple[float, str]]) -> None:
-    """The progress of a job; at its end the whole page is redrawn, with the buttons.
-
-    `words` gives the share that is done and the step, of the job's view.
-    """
+    """The progress of a job, to its end; `words`: the share that is done and the step of a view."""
 
     @st.fragment(run_every=every_s)
     def look() -> None:

@@ -40,12 +40,9 @@ def to_results(label: str, runs: str | list[str], **more: str) -> None:
 
 
 def check_number(key: str) -> None:
-    """Before a widget for a number is drawn: drop its value in the link if it is none.
-
-    Only Streamlit's own state lets a parameter of a widget be deleted.
-    """
+    """Before a widget for a number is drawn: drop its value in the link if it is none."""
     if not all(map(_NUMBER.fullmatch, st.query_params.get_all(key))):
-        with get_session_state().query_params() as parameters:
+        with get_session_state().query_params() as parameters:  # only here it can be deleted
             parameters.remove_param(key)
         st.rerun()  # this rerun has already read the link
 
