@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import base64
 from pathlib import Path
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import streamlit as st
 
@@ -20,6 +20,11 @@ from engine.viewing import picture_sheet
 from ui.widgets.text import count
 
 NOUNS: dict[MediaKind, str] = {"events": "event image", "video": "frame", "image": "frame"}
+# For caches: a sample changes with its files.
+BY_FILES: Any = {
+    Sample: lambda sample: f"{sample.id}\n{stamp_of(sample)}",
+    MediaOptions: repr,
+}
 
 
 class ContactSheet(NamedTuple):
@@ -31,11 +36,7 @@ class ContactSheet(NamedTuple):
     notes: tuple[str, ...]
 
 
-def _key(sample: Sample) -> tuple[str, str]:
-    return sample.id, stamp_of(sample)
-
-
-@st.cache_data(max_entries=48, show_spinner=False, hash_funcs={Sample: _key, MediaOptions: repr})
+@st.cache_data(max_entries=48, show_spinner=False, hash_funcs=BY_FILES)
 def seen(sample: Sample, kind: MediaKind, how: MediaOptions) -> ContactSheet:
     """The pictures of one media kind, or MediaError."""
     found = media.load(sample, kind, how)
