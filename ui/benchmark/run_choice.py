@@ -260,9 +260,7 @@ def _measured(folder: Path, stamp: Stamp, models: tuple[str, ...]) -> EarlierRun
 
 def command(plans: Sequence[Plan], dataset: Dataset, cluster: ClusterOptions | None = None) -> str:
     """`python -m engine bench` for a plan or a sweep, for a shell; `cluster` None: this process.
-
-    Ids of samples that are not the first ones are expected in the file plan.IDS.
-    """
+    Ids of samples that are not the first ones are expected in the file plan.IDS."""
     parts = [*flags(plans, str(dataset.root), [sample.id for sample in dataset.samples])]
     parts += cluster.flags if cluster else ()
     return f"{settings.COMMAND} bench {shlex.join(parts)}"

@@ -115,8 +115,7 @@ def figures(model: ComparedModel) -> str:
 
 
 def _trust(slot: CardSlot, model: ComparedModel) -> None:
-    """One badge on how far the figures can be trusted, which explains all, and notes on the
-    answer."""
+    """One badge, which explains how far the figures can be trusted, and notes on the answer."""
     result = model.middle  # whose times the card shows
     loads = [one.machine_load for one in model.counted]
     row = ResultRow.from_result(result, certificates.certificate_status(result))

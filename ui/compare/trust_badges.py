@@ -92,10 +92,8 @@ def busy(load: MachineLoad) -> str:
 
 
 def badges(row: ResultRow, loads: Sequence[MachineLoad | None] = ()) -> list[Badge]:
-    """(words, colour, explanation) of all that affects how far the times can be trusted.
-
-    `loads`: of all runs whose times are shown, if they are several.
-    """
+    """All that affects how far the times can be trusted; `loads`: of all runs that are shown, if
+    they are several."""
     command = certificates.command(row.model, row.ran)
     found = [certificate_badge(row.standing, command)]
     if row.served:
