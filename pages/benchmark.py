@@ -6,15 +6,12 @@ browser.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-
 import streamlit as st
 
 from engine import settings
-from engine.jobs import queue
 from engine.jobs.benchmark_job import BenchmarkJob, sweep_jobs
 from engine.storage.run_header import HEADER
-from ui.benchmark import planning_view, run_progress_view, unfinished_runs
+from ui.benchmark import run_choice, run_progress_view, unfinished_runs
 from ui.benchmark.run_choice import RunChoice, choose, words
 from ui.widgets import followed_runs, links, model_picker, notices, preparation
 from ui.widgets.followed_runs import Followed
@@ -48,19 +45,12 @@ def buttons(choice: RunChoice, live: bool) -> None:
     if pressed and plans and dataset is not None:
         links.forget()
         if len(plans) > 1:
-            start(sweep_jobs(plans, dataset.root))
+            RUN.start(*sweep_jobs(plans, dataset.root))
         else:
-            start([BenchmarkJob(plan=plans[0], root=dataset.root, cluster=choice.cluster)])
+            RUN.start(BenchmarkJob(plan=plans[0], root=dataset.root, cluster=choice.cluster))
         st.rerun()
     if not live:
-        planning_view.line(choice)
-
-
-def start(jobs: Sequence[BenchmarkJob]) -> None:
-    """Queues the jobs, several of a sweep, and shows the first."""
-    RUN.start(jobs[0])
-    for job in jobs[1:]:
-        queue.manager().submit(job)
+        run_choice.forecast(choice)
 
 
 def cancel() -> None:
@@ -99,18 +89,12 @@ def board(job: BenchmarkJob, live: bool) -> None:
     look()
     if job.folder is not None:
         notices.small(f"Saved in {job.folder}", "benchmark_folder")
-        st.page_link(
-            "pages/results.py",
-            label="Open the results" if job.state == "done" else "Results so far",
-            query_params={"results_runs": job.folder.name},
-        )
+        label = "Open the results" if job.state == "done" else "Results so far"
+        links.to_results(label, job.folder.name)
     begun = [path.name for path in job.sweep if (path / HEADER).exists()]
     if len(begun) > 1:
-        st.page_link(
-            "pages/results.py",
-            label=f"Open the sweep: {len(begun)} of {len(job.sweep)} runs",
-            query_params={"results_runs": begun, "results_view": "Quality"},
-        )
+        label = f"Open the sweep: {len(begun)} of {len(job.sweep)} runs"
+        links.to_results(label, begun, results_view="Quality")
 
 
 def others(shown: BenchmarkJob | None) -> None:
@@ -135,7 +119,7 @@ def hint(choice: RunChoice) -> None:
     notices.hint(EMPTY)
     command = EXAMPLE
     if choice.plans and choice.dataset:
-        command = planning_view.command(choice.plans, choice.dataset, choice.cluster)
+        command = run_choice.command(choice.plans, choice.dataset, choice.cluster)
     st.code(command, language=None)
 
 
@@ -151,14 +135,14 @@ def main() -> None:
     buttons(choice, live)
     stopped = shown is not None and shown.state in ("cancelled", "failed")
     if stopped:  # Resume is beside Start, not below all that the run has measured
-        unfinished_runs.show(shown, RUN.all(), choice, start)
+        unfinished_runs.show(shown, RUN, choice)
     if shown is not None:
         board(shown, live)
     else:
         hint(choice)
     others(shown)
     if not stopped:
-        unfinished_runs.show(shown, RUN.all(), choice, start)
+        unfinished_runs.show(shown, RUN, choice)
 
 
 preparation.through_app()

@@ -167,7 +167,7 @@ def start(choice: CompareChoice) -> str:
 def main() -> None:
     entries = model_picker.entries_or_stop()
     st.title("Compare", anchor=False)
-    spoken = card_board.Spoken()
+    spoken = card_board.live_region()
     choice, problem, live = choose(entries)
     if problem:
         notices.problem(problem, "run")

@@ -23,10 +23,10 @@ from engine.served import capabilities
 from engine.storage.schemas import UNVERIFIED, Standing
 from engine.verify import certificates
 from ui.compare import cards, trust_badges
-from ui.models import cache_view, memory_bars, model_actions
-from ui.models.memory_bars import facts
+from ui.models import memory_view, model_actions
+from ui.models.memory_view import facts
 from ui.verify import kept_certificates
-from ui.widgets import answers, followed_runs, notices, preparation
+from ui.widgets import followed_runs, notices, preparation
 from ui.widgets.dataset_picker import on_loopback
 from ui.widgets.model_picker import entries_or_stop, installed
 
@@ -45,7 +45,7 @@ def show(entry: ModelEntry) -> None:
         return show_server(entry, entry.server)
     reason = registry.unavailable(entry)
     proof = certificates.covering(entry) if reason is None else None
-    with answers.frame(entry.colour, entry.name):
+    with notices.frame(entry.colour, entry.name):
         cards.heading(entry)
         if reason is not None and not installed(entry):
             show_absent(entry, reason)
@@ -99,7 +99,7 @@ def verify_link(entry: ModelEntry, proof: Standing | None) -> None:
 def show_server(entry: ModelEntry, server: Server) -> None:
     """A served model: where it is, and what its server said of itself."""
     reason, asked = registry.unavailable(entry), f"models_ask_{entry.name}"
-    with answers.frame(entry.colour, entry.name):
+    with notices.frame(entry.colour, entry.name):
         cards.heading(entry)
         said = capabilities.kept(server)
         if st.session_state.get(asked):
@@ -193,8 +193,8 @@ def main() -> None:
             notices.small(ABSENT, "not_installed")
             show_all(absent)
     st.subheader("Memory", anchor=False)
-    memory_bars.show(entries)
-    cache_view.show(entries)
+    memory_view.devices(entries)
+    memory_view.cache(entries)
 
 
 preparation.through_app()

@@ -12,14 +12,13 @@ from functools import partial
 import streamlit as st
 
 from engine import settings
-from engine.errors import StageScopeError
 from engine.published.claims import published_report
 from engine.published.claims.waterfall import named, waterfall
 from engine.published.read import ResultFile, file_summary, imported_sets
 from engine.quoting import listed
 from engine.report import charts
 from engine.report.blocks import Block, ChartBlock, Heading, Paragraph
-from ui.published import adding, audit_view, draft_view, opened_sets, published_charts
+from ui.published import audit_view, draft_view, opened_sets, published_charts
 from ui.published.opened_sets import OpenedSets
 from ui.widgets import blocks, choices, followed_runs, links, notices, preparation
 from ui.widgets.text import escape
@@ -41,7 +40,7 @@ REPORTS = {
 
 def chosen(kept: Sequence[imported_sets.Kept]) -> list[str]:
     """The names of the open sets; damaged ones are reported and not offered."""
-    links.say_unknown(adding.SETS, [one.name for one in kept], "set of published files")
+    links.say_unknown(opened_sets.SETS, [one.name for one in kept], "set of published files")
     for one in kept:
         if one.problem:
             notices.notice(one.problem, f"imported_damaged_{one.name}")
@@ -49,9 +48,9 @@ def chosen(kept: Sequence[imported_sets.Kept]) -> list[str]:
     return st.multiselect(
         "Kept sets",
         names,
-        key=adding.SETS,
+        key=opened_sets.SETS,
         bind="query-params",
-        max_selections=adding.MOST,
+        max_selections=opened_sets.MOST,
         placeholder="Choose a set of files" if names else "None yet",
         disabled=not names,
     )
@@ -123,16 +122,11 @@ def report(opened: OpenedSets) -> None:
         "corrected values side by side.",
         "imported_reports",
     )
-    for form, (title, mime, what) in REPORTS.items():
-        with st.container(horizontal=True, vertical_alignment="center"):
-            write = partial(published_report.document, opened.files, form)
-            file = (write, f"stagescope-published.{form}", mime)
-            key = f"imported_report_{form}"
-            st.download_button(title, *file, key, on_click="ignore", width=260)
-            st.caption(what)
+    write = partial(published_report.document, opened.files)
+    blocks.downloads(REPORTS, write, "stagescope-published", "imported_report")
     st.caption("From a terminal:")
     # kept sets by name; the page does not know the paths of a visit's files
-    kept = map(shlex.quote, st.session_state.get(adding.SETS, ()))
+    kept = map(shlex.quote, st.session_state.get(opened_sets.SETS, ()))
     names = " ".join([*kept, *["FOLDER"] * bool(opened_sets.dropped())])
     command = f"{settings.COMMAND} report --imported {names} --format html --out report.html"
     st.code(command, language=None)
@@ -153,22 +147,18 @@ def main() -> None:
     kept = imported_sets.listing()
     names = chosen(kept)
     anything = bool(names or opened_sets.dropped())
-    adding.panel(expanded=not anything)
+    opened_sets.panel(expanded=not anything)
     if not anything:
         notices.hint(CHOOSE if kept else NONE_YET)
         return
-    adding.say_added()
+    opened_sets.say_added()
     for one in kept:
         if one.name in names:
-            adding.head(one)
-    adding.visit()
+            opened_sets.head(one)
+    opened_sets.visit()
     values = choices.buttons("Values", VALUES, "published_values", help_=VALUES_HELP)
-    try:
-        opened = opened_sets.open_(names, corrected=values == "corrected")
-    except StageScopeError as error:
-        notices.problem(str(error), "imported_open")
-    else:
-        show(opened)
+    with notices.telling("imported_open", notices.problem):
+        show(opened_sets.open_(names, corrected=values == "corrected"))
 
 
 preparation.through_app()

@@ -93,11 +93,7 @@ def view(opened: OpenedRuns) -> None:
 
 
 def show(picked: Sequence[Source]) -> None:
-    try:
-        opened = opened_runs.open_(picked)
-    except StageScopeError as error:
-        notices.problem(str(error), "results_open")
-        return
+    opened = opened_runs.open_(picked)
     run_list.head(opened)
     if opened_runs.grown(picked):
         with st.container(horizontal=True, vertical_alignment="center"):
@@ -123,7 +119,7 @@ def main() -> None:
     followed_runs.keep_alive()
     st.title("Results", anchor=False)
     picked = run_list.choose()
-    run_list.said()
+    notices.said(run_list.DELETED)
     if picked is None:
         notices.hint(NONE_YET)
         st.code(example(), language=None)
@@ -132,7 +128,8 @@ def main() -> None:
     elif not picked:
         notices.hint(CHOOSE)
     else:
-        show(picked)
+        with notices.telling("results_open", notices.problem):
+            show(picked)
 
 
 preparation.through_app()

@@ -14,7 +14,6 @@ from typing import Any
 import streamlit as st
 from streamlit.delta_generator import DeltaGenerator
 
-from engine.errors import StageScopeError
 from engine.jobs.verify_job import VerifyJob, VerifyView
 from engine.media.dataset import Dataset
 from engine.models import registry
@@ -88,13 +87,9 @@ def buttons(
     if not pressed or dataset is None:
         return
     links.forget()
-    try:
-        job = VerifyJob(request=VerifyRequest(**asked), dataset=str(dataset.root))
-    except StageScopeError as error:
-        notices.problem(str(error), "verify")
-        return
-    JOB.start(job)
-    st.rerun()
+    with notices.telling("verify", notices.problem):
+        JOB.start(VerifyJob(request=VerifyRequest(**asked), dataset=str(dataset.root)))
+        st.rerun()
 
 
 def show_job(shown: VerifyJob | None, live: bool, entries: Sequence[ModelEntry]) -> None:

@@ -95,7 +95,7 @@ def chips() -> None:
 
 def start_command() -> None:
     from engine.storage.plan import Plan
-    from ui.benchmark.planning_view import command
+    from ui.benchmark.run_choice import command
 
     dataset = SimpleNamespace(root=Path("/data"), samples=[SimpleNamespace(id="s")])
     assert "grain" not in command([Plan(("m",), ("s",))], dataset)

@@ -17,7 +17,7 @@ from tests import fabricate
 from tests.pages.conftest import Open
 from tests.pages.reading import html, texts
 from tests.pages.test_results import PAGE
-from tests.ui.results.test_gate_view import rows
+from tests.ui.results.test_comparison_view import rows
 
 GATE = "Comparison"
 

@@ -11,7 +11,7 @@ from engine.published.read import imported_sets
 from tests.pages.conftest import Open
 from tests.pages.reading import html, texts
 from tests.published.read import synthetic as made
-from ui.published import adding
+from ui.published import opened_sets
 
 PAGE = "pages/published.py"
 JSON = "application/json"
@@ -238,7 +238,7 @@ def test_a_folder_is_read_and_a_wrong_one_is_one_sentence(app: Open, tmp_path: P
 
 
 def test_a_public_server_reads_no_folder(app: Open, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(adding, "on_loopback", lambda: False)
+    monkeypatch.setattr(opened_sets, "on_loopback", lambda: False)
     at = app(PAGE)
     assert not any(one.key == "published_import_folder" for one in at.text_input)
     assert len(at.file_uploader) == 1
@@ -257,7 +257,7 @@ def test_a_link_to_a_set_that_is_gone_or_damaged_says_so(app: Open) -> None:
 
 
 def test_a_set_that_is_kept_beside_as_many_as_can_be_open_closes_the_first(app: Open) -> None:
-    names = [f"set {number}" for number in range(adding.MOST)]
+    names = [f"set {number}" for number in range(opened_sets.MOST)]
     for name in names:
         imported_sets.save(name, [("a.json", made.to_bytes(made.flat()))])
     at = drop(app(PAGE, sets=names), ("b.json", made.to_bytes(made.legacy())))

@@ -1,29 +1,39 @@
-"""The sidebar of the Benchmark page: dataset, samples, models, question and run settings.
+"""The sidebar of the Benchmark page: dataset, samples, models, question and run settings; what the
+planned run would cost, from an earlier run; and the command that starts it.
 
 Each widget's option label is in the URL under its key.
 """
 
 from __future__ import annotations
 
+import shlex
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from pathlib import Path
 from typing import Any
 
 import streamlit as st
 
 from engine import media_options, settings
+from engine.analysis import run_planning
+from engine.analysis.run_planning import EarlierRun
 from engine.benchmark import sweep
 from engine.benchmark.cluster.cluster_options import AUTO, LOCAL, ClusterOptions
 from engine.errors import BadInput
 from engine.media import dataset
 from engine.media.dataset import Dataset
+from engine.media_options import Box
 from engine.models.checkpoint import ModelEntry
 from engine.prompts import DEFAULT_QUESTION, MAX_QUESTION_CHARS
-from engine.storage.plan import MAX_BATCH, MAX_REPEAT, MAX_WARMUP, Order, Plan
+from engine.report import planning_words
+from engine.storage import run_store
+from engine.storage.plan import MAX_BATCH, MAX_REPEAT, MAX_WARMUP, Order, Plan, flags
+from engine.storage.run_store import RESULTS, RunInfo
 from engine.types import MAX_NEW_TOKENS, OPTIONS, DecodeConfig
 from ui.widgets import choices, dataset_picker, notices
 from ui.widgets.model_picker import pick_loadable_models, unasked_hosts
-from ui.widgets.run_settings import open_box, pick_box
+from ui.widgets.run_settings import BOXES, pick_box
+from ui.widgets.stored_runs import Stamp, stamp_of, stamps
 from ui.widgets.text import count
 
 PLACES = {"ray": "Ray", "here": "This process"}
@@ -42,6 +52,7 @@ ORDER_LABELS: dict[Order, str] = {
     "sequential": "Model by model",
     "interleaved": "By turns",
 }
+MOST_AT_ONCE = 8 * 2**20  # bytes of results that are read for a forecast
 LENGTHS = {"natural": "Natural", "forced": "Forced"}
 SAMPLES_HELP = (
     "In dataset order. Neighbouring samples overlap in time: confidence intervals need several "
@@ -127,8 +138,9 @@ def choose(entries: Sequence[ModelEntry]) -> RunChoice:
     first = DecodeConfig.max_new_tokens
     tokens = int(choices.number(title, "benchmark_tokens", 1, MAX_NEW_TOKENS, first, step=16))
     options = dict[str, Any]()
-    for box in ("pipeline", "recording"):
-        with open_box("benchmark", box):
+    boxes: tuple[Box, ...] = ("pipeline", "recording")
+    for box in boxes:
+        with st.expander(BOXES[box], key=f"benchmark_{box}"):
             more, wrong = pick_box("benchmark", box, Plan, CHANGED)
         options, problem = options | more, problem or wrong
     runs = options.pop("perturb", ((),))
@@ -215,3 +227,40 @@ def words(plans: Sequence[Plan]) -> str:
     runs = "" if len(plans) == 1 else f"{count(len(plans), 'run')}, one per strength, each "
     results = count(plan.planned, "result")
     return f"{runs}{results}: {models} × {samples}{repeats}{together}{warmups}"
+
+
+def forecast(choice: RunChoice) -> None:
+    """The forecast in one line, if an earlier run allows one and is read quickly."""
+    plans, dataset = choice.plans, choice.dataset
+    if not plans or dataset is None:
+        return
+    plan, base = plans[0], settings.load().runs_dir
+    with notices.telling("benchmark_forecast", notices.small):
+        info = run_planning.newest(plan, dataset.root, _listing(base, stamps(base)))
+        if info is None:
+            return
+        stamp = stamp_of(info.folder)
+        if sum(size for name, size, _ in stamp if name.endswith(RESULTS)) > MOST_AT_ONCE:
+            return
+        earlier = _measured(info.folder, stamp, plan.models)
+        sequences = {sample.id: sample.sequence for sample in dataset.samples}
+        found = run_planning.forecast(plan, sequences, earlier, len(plans))
+        notices.small(planning_words.short(found, earlier), "benchmark_forecast")
+
+
+@st.cache_resource(max_entries=4, show_spinner=False)
+def _listing(base: Path, stamps: tuple[Stamp, ...]) -> tuple[RunInfo, ...]:
+    return run_store.listing(base)
+
+
+@st.cache_resource(max_entries=16, show_spinner="Reading the earlier run …")
+def _measured(folder: Path, stamp: Stamp, models: tuple[str, ...]) -> EarlierRun:
+    return run_planning.measure(run_store.read(folder), models)
+
+
+def command(plans: Sequence[Plan], dataset: Dataset, cluster: ClusterOptions | None = None) -> str:
+    """`python -m engine bench` for a plan or a sweep, for a shell; `cluster` None: this process.
+    Ids of samples that are not the first ones are expected in the file plan.IDS."""
+    parts = [*flags(plans, str(dataset.root), [sample.id for sample in dataset.samples])]
+    parts += cluster.flags if cluster else ()
+    return f"{settings.COMMAND} bench {shlex.join(parts)}"

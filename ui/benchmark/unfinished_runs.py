@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from pathlib import Path, PurePath
 
 import streamlit as st
@@ -15,7 +15,8 @@ from engine.quoting import listed
 from engine.storage import run_store
 from engine.storage.run_store import RunInfo
 from ui.benchmark.run_choice import RunChoice
-from ui.widgets import notices
+from ui.widgets import links, notices
+from ui.widgets.followed_runs import Followed
 from ui.widgets.stored_runs import Stamp, stamp_of
 from ui.widgets.text import count, when
 
@@ -25,24 +26,15 @@ FORCE_HELP = (
 )
 
 
-def show(
-    shown: BenchmarkJob | None,
-    jobs: Sequence[BenchmarkJob],
-    choice: RunChoice,
-    start: Callable[[Sequence[BenchmarkJob]], None],
-) -> None:
-    """A list of the runs that are not finished and not live; at first, `shown` is chosen.
-
-    `jobs`: all of this server.
-    """
+def show(shown: BenchmarkJob | None, known: Followed[BenchmarkJob], choice: RunChoice) -> None:
+    """A list of the runs that are not finished and not live; at first, `shown` is chosen."""
+    jobs = known.all()
     busy = {path for job in jobs if not job.ended for path in (job.folder, job.resume)}
     stopped, left = dict[str, RunInfo](), _left(shown, jobs)
-    try:
+    with notices.telling("benchmark_runs", notices.problem):
         for info in run_store.listing(settings.load().runs_dir):
             if info.state == "stopped" and info.folder not in busy:
                 stopped[info.folder.name] = info  # a copied run has the same id
-    except StoreError as error:
-        notices.problem(str(error), "benchmark_runs")
     names = ["The rest of this sweep", *stopped] if left else list(stopped)
     if not names:
         return
@@ -63,7 +55,7 @@ def show(
 
     def resume() -> None:
         if run is not None:
-            start([BenchmarkJob(resume=run.folder, force=force, cluster=choice.cluster)])
+            known.start(BenchmarkJob(resume=run.folder, force=force, cluster=choice.cluster))
             return
         again = [  # each run continues in its folder, or begins
             BenchmarkJob(
@@ -71,7 +63,7 @@ def show(
             )
             for job in left
         ]
-        start(again)
+        known.start(*again)
 
     with st.container(horizontal=True, vertical_alignment="center"):
         blocked = choice.blocked and run is not None
@@ -82,8 +74,7 @@ def show(
             return
         notices.small(_lacking(run), "benchmark_left")
         if shown is None or shown.folder != run.folder:  # the shown run has its own link
-            query = {"results_runs": run.folder.name}
-            st.page_link("pages/results.py", label="Results so far", query_params=query)
+            links.to_results("Results so far", run.folder.name)
 
 
 def _left(shown: BenchmarkJob | None, jobs: Sequence[BenchmarkJob]) -> list[BenchmarkJob]:

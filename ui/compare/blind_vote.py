@@ -16,7 +16,7 @@ import streamlit as st
 
 from engine.jobs.run_job import RunView
 from engine.storage.schemas import Choice, Vote, VotedAnswer
-from ui.widgets import answers, followed_runs
+from ui.widgets import followed_runs, notices
 from ui.widgets.followed_runs import RUNS
 
 BLIND, VISIT = "compare_blind", "vote_visit"  # in the URL; in the session: its number
@@ -80,12 +80,12 @@ def show(views: Sequence[RunView]) -> None:
     columns = st.container(key="compare_cards").columns(max(2, len(views)))
     for (name, letter), column in zip(letters.items(), columns, strict=False):
         view = by_model[name]
-        with column, answers.frame("", f"blind_{letter}"):
+        with column, notices.frame("", f"blind_{letter}"):
             st.container(key=f"head_blind_{letter}").subheader(letter, anchor=False)
             if live:
                 st.caption("The answers appear when all models have answered.")
             elif view.state == "done":
-                answers.text(view.text, f"blind_{letter}")
+                notices.answer(view.text, f"blind_{letter}")
             else:  # an error may name its model
                 st.caption("No answer.")
     if live:

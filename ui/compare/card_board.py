@@ -65,21 +65,11 @@ def _row(view: RunView, entry: ModelEntry, compared: Sequence[ComparedModel]) ->
     return run_bars.growing(entry.label, entry.colour, spans, state)
 
 
-class Spoken:
-    """The live region, with a place per model: a reader says only the place that changes."""
-
-    def __init__(self) -> None:
-        with st.container(key="spoken_runs"):
-            st.html(_POLITE, unsafe_allow_javascript=True)
-            self._places = [st.container() for _ in range(MAX_MODELS)]
-        self._said: set[str] = set()
-
-    def say(self, views: Sequence[RunView], by_name: Mapping[str, ModelEntry]) -> None:
-        """The end of each run, once."""
-        for place, view in zip(self._places, views, strict=False):
-            if view.ended and view.id not in self._said:
-                self._said.add(view.id)
-                place.text(sentence(view, by_name[view.model].label))
+def live_region() -> list[DeltaGenerator]:
+    """A place per model for its end: a reader says only the place that changes."""
+    with st.container(key="spoken_runs"):
+        st.html(_POLITE, unsafe_allow_javascript=True)
+        return [st.container() for _ in range(MAX_MODELS)]
 
 
 def sentence(view: RunView, label: str) -> str:
@@ -94,7 +84,7 @@ def show(
     by_name: Mapping[str, ModelEntry],
     sample: Sample | None,
     chosen: Sequence[ModelEntry],
-    spoken: Spoken,
+    spoken: Sequence[DeltaGenerator],
     below: Callable[[bool], None],
 ) -> None:
     """Everything between the question and the tabs, in fixed places: Streamlit removes old elements
@@ -149,10 +139,11 @@ def _drawing(
     head: DeltaGenerator,
     bars: DeltaGenerator,
     by_name: Mapping[str, ModelEntry],
-    spoken: Spoken,
+    spoken: Sequence[DeltaGenerator],
 ) -> Callable[[list[RunView]], None]:
     """Draws what has changed since its last call."""
     drawn: dict[str, RunView] = {}
+    places = dict(zip(slots, spoken, strict=False))
     html: dict[DeltaGenerator, str] = {}
 
     def put(place: DeltaGenerator, text: str) -> None:
@@ -165,11 +156,12 @@ def _drawing(
         compared = followed_runs.compared(by_name)
         by_label = {model.label: model for model in compared}
         for view in now:
-            before = drawn.get(view.model)
+            before, label = drawn.get(view.model), by_name[view.model].label
             if before != view and not (before and before.ended):
-                cards.draw(slots[view.model], view, by_label.get(by_name[view.model].label))
+                cards.draw(slots[view.model], view, by_label.get(label))
                 drawn[view.model] = view
-        spoken.say(now, by_name)
+                if view.ended and view.model in places:
+                    places[view.model].text(sentence(view, label))
         if all(view.ended for view in now):
             words = markup(found_verdict(now, by_name), compared)
         else:

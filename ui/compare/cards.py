@@ -19,7 +19,7 @@ from engine.storage.result_rows import ResultRow
 from engine.types import COLD_VISION, RunRequest, RunResult
 from engine.verify import certificates
 from ui.compare import shown_inputs, trust_badges
-from ui.widgets import answers, notices
+from ui.widgets import notices
 from ui.widgets.text import count, escape, marked, ms, queued, rate
 
 # The containers of a card that are filled later: "stream" has the growing answer and keeps its end
@@ -38,7 +38,7 @@ def row(
     found = []
     for entry, column in zip(entries, columns, strict=False):
         slot: CardSlot = {}
-        with column, answers.frame(entry.colour, entry.name):
+        with column, notices.frame(entry.colour, entry.name):
             for part in PARTS:  # which style.css aligns between the cards
                 with st.container(key=f"{part}_{entry.name}", horizontal=part == "trust"):
                     if part == "head":
@@ -115,8 +115,7 @@ def figures(model: ComparedModel) -> str:
 
 
 def _trust(slot: CardSlot, model: ComparedModel) -> None:
-    """One badge on how far the figures can be trusted, which explains all, and notes on the
-    answer."""
+    """One badge, which explains how far the figures can be trusted, and notes on the answer."""
     result = model.middle  # whose times the card shows
     loads = [one.machine_load for one in model.counted]
     row = ResultRow.from_result(result, certificates.certificate_status(result))
@@ -128,7 +127,7 @@ def _trust(slot: CardSlot, model: ComparedModel) -> None:
     with slot["notes"].container():
         # The badge explains what was computed in a cold run.
         more = (window_note(result), *(note for note in result.notes if note != COLD_VISION))
-        answers.remarks(result.generation.stop, result.off_script, result.model.name, more)
+        notices.remarks(result.generation.stop, result.off_script, result.model.name, more)
 
 
 def window_note(result: RunResult) -> str:

@@ -8,7 +8,6 @@ import streamlit as st
 
 from engine.analysis import drafting
 from engine.analysis.drafting import DraftReport
-from engine.errors import StageScopeError
 from engine.jobs.draft_job import DraftJob, DraftView
 from engine.models import registry
 from engine.models.checkpoint import ModelEntry
@@ -63,11 +62,8 @@ def section(
         st.button("Cancel", key="compare_draft_cancel", on_click=JOB.cancel)
     elif st.button("Draft", key="compare_draft_run"):
         what = (target, draft, gamma, question, options.decode, runs)
-        try:
+        with notices.telling("draft", notices.problem):
             request = DraftRequest((sample,), *what, **vars(options.media))
-        except StageScopeError as error:
-            notices.problem(str(error), "draft")
-        else:
             JOB.start(DraftJob(request=request, owner=uploads.owner(sample)))
             st.rerun()
     if JOB.lost():

@@ -26,7 +26,6 @@ TAB = ("compare_tab", "Why this answer")  # the key of the row of tabs, and its 
 MODEL, SENTENCE, OWN = "compare_explain_model", "compare_explain_sentence", "compare_explain_words"
 GRID, SIDE, FILL = "compare_explain_grid", "compare_explain_side", "compare_explain_fill"
 REFINED, TIME = "compare_explain_refined", "compare_explain_time"
-TROUBLE = "compare_explain_trouble"
 NOTHING = "There is no answer to explain yet: press Run."
 GRIDS = (4, 8, 16, 32)
 WHOLE = 16  # of 16 coarse cells: the whole map is fine
@@ -58,8 +57,7 @@ def section(by_name: Mapping[str, ModelEntry]) -> None:
     with st.container(key="compare_explain"):
         if views:
             _choose(views, labels, live)
-        if trouble := st.session_state.pop(TROUBLE, ""):
-            notices.problem(trouble, "explain")
+        notices.said("explain", notices.problem)
         if job is None:
             if JOB.lost():
                 notices.notice(GONE, "explain_lost")
@@ -88,7 +86,7 @@ def _choose(views: Sequence[RunView], labels: dict[str, str], live: bool) -> Non
             _settings()
         notices.small(why or _cost(view), "explain_cost")
     if pressed:
-        _start(view, words)
+        notices.attempt("explain", _start, view, words)
         st.rerun()
 
 
@@ -159,14 +157,10 @@ def _shown(_run: RunRequest, kind: MediaKind, how: str, stamp: str) -> tuple[int
 
 
 def _start(view: RunView, words: str) -> None:
-    """Queues the explanation, shows one that is there already, or remembers what is wrong."""
+    """Queues the explanation, or shows one that is there already; BadInput for a wrong choice."""
     assert view.result is not None
     ids = view.result.generation.token_ids
-    try:
-        request = ExplainRequest(view.request, words, ids, options())
-    except StageScopeError as error:
-        st.session_state[TROUBLE] = str(error)
-        return
+    request = ExplainRequest(view.request, words, ids, options())
     if there := next((job for job in JOB.all() if job.found and job.request == request), None):
         JOB.show(there)
     else:

@@ -7,7 +7,7 @@ A comparison of a visitor's own files becomes a run of this visit only.
 from __future__ import annotations
 
 import time
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import partial
 from pathlib import Path
@@ -26,15 +26,15 @@ from engine.storage import run_store
 from engine.storage.schemas import VotedAnswer
 from engine.types import OFFERED, RunResult, Sample
 from ui.compare import blind_vote
-from ui.widgets import dataset_picker, followed_runs, notices, uploads
-from ui.widgets.followed_runs import RUNS, ModelRuns, grouped
+from ui.widgets import dataset_picker, followed_runs, links, notices, uploads
+from ui.widgets.followed_runs import EXPLAINED, RUNS, ModelRuns, explains, grouped
 from ui.widgets.run_settings import link_of
 from ui.widgets.text import count, escape, ms, name_of
 
 if TYPE_CHECKING:
     from engine.benchmark.saved_comparison import ModelAnswers
 
-HISTORY, SAVED, TROUBLE = "history_runs", "history_saved", "history_trouble"
+HISTORY, SAVED = "history_runs", "history_saved"
 MOST = 20
 # Widgets whose values belong to a question; a file cannot be put back.
 INPUTS = (
@@ -72,8 +72,7 @@ def section(by_name: Mapping[str, ModelEntry]) -> None:
     if shown:
         _remember(shown, by_name)
         _saving(shown)
-    if text := st.session_state.pop(TROUBLE, ""):
-        notices.problem(text, "history")
+    notices.said(HISTORY, notices.problem)
     if asked := _asked():
         words = count(len(asked), "comparison")
         with st.expander(f"History of this visit ({words})", key="history_box"):
@@ -113,8 +112,8 @@ def _line(number: int, one: Asked, current: bool, by_name: Mapping[str, ModelEnt
         st.button(
             "Shown" if current else "Reopen",
             key=f"history_open_{number}",
-            on_click=_reopen,
-            args=(one,),
+            on_click=notices.attempt,
+            args=(HISTORY, _reopen, one),
             disabled=current,
         )
         with st.container():
@@ -128,8 +127,7 @@ def _line(number: int, one: Asked, current: bool, by_name: Mapping[str, ModelEnt
 
 def _reopen(one: Asked) -> None:
     if followed_runs.live():
-        st.session_state[TROUBLE] = WAIT
-        return
+        raise BadInput(WAIT)
     st.session_state.update(one.inputs)
     RUNS.put(list(one.ids))
 
@@ -147,17 +145,13 @@ def _saving(shown: Sequence[ModelRuns]) -> None:
                 "Save to Results",
                 key="history_save",
                 help=SAVE_HELP,
-                on_click=_save,
-                args=(tuple(RUNS.ids()), shown),
+                on_click=notices.attempt,
+                args=(HISTORY, _save, tuple(RUNS.ids()), shown),
                 disabled=not ended,
             )
             notices.small("A comparison that is not saved is lost after this visit.", "unsaved")
         else:
-            st.page_link(
-                "pages/results.py",
-                label=f"Saved: open {escape(folder.name)} in Results",
-                query_params={"results_runs": folder.name},
-            )
+            links.to_results(f"Saved: open {escape(folder.name)} in Results", folder.name)
             if folder.parent == uploads.runs_folder():
                 st.caption("For this visit only, because it is about your own files.")
         try:
@@ -175,13 +169,6 @@ def _saving(shown: Sequence[ModelRuns]) -> None:
             on_click="ignore",
             disabled=not ended or requests != requests[:1] * len(requests),
         )
-
-
-def _save(ids: tuple[str, ...], shown: Sequence[ModelRuns]) -> None:
-    try:
-        st.session_state[SAVED][ids] = _saved(ids, shown)
-    except StageScopeError as error:
-        st.session_state[TROUBLE] = str(error)
 
 
 def _answers(shown: Sequence[ModelRuns]) -> list[ModelAnswers]:
@@ -208,8 +195,8 @@ def _zipped(answers: Sequence[ModelAnswers], root: Path) -> bytes:
         return bundle.zipped([run_store.read(folder)])
 
 
-def _saved(ids: tuple[str, ...], shown: Sequence[ModelRuns]) -> Path:
-    """The folder of the new run; BadInput or StoreError if it cannot be saved."""
+def _save(ids: tuple[str, ...], shown: Sequence[ModelRuns]) -> None:
+    """Makes a run of the shown ones; BadInput or StoreError if it cannot be saved."""
     from engine.benchmark import saved_comparison  # slow to import
 
     answers = _answers(shown)
@@ -227,17 +214,18 @@ def _saved(ids: tuple[str, ...], shown: Sequence[ModelRuns]) -> Path:
             answered.append(VotedAnswer(folder.name, runs.shown.model, repeat))
     for vote in blind_vote.votes(ids, sample.id, answered):
         feedback.put_vote(folder, vote)
-    return folder
+    st.session_state[SAVED][ids] = folder
 
 
-def _explanations(views: Sequence[RunView]) -> Iterator[tuple[int, Explanation]]:
-    """Each explanation once, with the number of the first repeat that gave its answer."""
-    seen: set[int] = set()
-    for repeat, of_view in enumerate(followed_runs.explanations(views).values()):
-        for found in of_view:
-            if id(found) not in seen:
-                seen.add(id(found))
-                yield repeat, found
+def _explanations(views: Sequence[RunView]) -> list[tuple[int, Explanation]]:
+    """Each explanation, with the number of the first repeat that gave its answer; of the same words
+    and options the newest."""
+    found: dict[Any, tuple[int, Explanation]] = {}
+    for job in EXPLAINED.all():
+        repeats = [place for place, view in enumerate(views) if explains(job, view)]
+        if repeats and job.found is not None:
+            found[repeats[0], job.request.words, job.request.options] = repeats[0], job.found
+    return sorted(found.values(), key=lambda one: one[0])
 
 
 def _outcome(view: RunView) -> RunResult | str | None:

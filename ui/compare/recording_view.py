@@ -14,7 +14,6 @@ from itertools import takewhile
 import streamlit as st
 
 from engine.errors import MediaError
-from engine.media.thumbnails import stamp_of
 from engine.media_options import Window
 from engine.models.checkpoint import ModelEntry
 from engine.palette import family_colour
@@ -24,6 +23,7 @@ from engine.viewing.event_times import EventRates
 from engine.viewing.playing import PlayableClip
 from engine.viewing.seen_markup import RowHead
 from ui.widgets import contact_sheets, notices
+from ui.widgets.contact_sheets import BY_FILES
 from ui.widgets.run_settings import link_of
 from ui.widgets.text import count, escape
 
@@ -43,7 +43,7 @@ def rates(sample: Sample | None, models: Sequence[ModelEntry], options: MediaOpt
     if sample is None or sample.events is None or not events:
         return
     try:
-        found = _rates(sample, stamp_of(sample))
+        found = _rates(sample)
     except MediaError:  # the pictures say why
         return
     if found.duration_us >= SHORT_US or options.window_of(sample):
@@ -51,10 +51,10 @@ def rates(sample: Sample | None, models: Sequence[ModelEntry], options: MediaOpt
             _rate_chart(sample, found, options)
 
 
-@st.cache_data(max_entries=64, show_spinner="Reading the recording …")
-def _rates(_sample: Sample, stamp: str) -> EventRates:
-    assert _sample.events is not None
-    return event_times.rates(_sample.events)
+@st.cache_data(max_entries=64, show_spinner="Reading the recording …", hash_funcs=BY_FILES)
+def _rates(sample: Sample) -> EventRates:
+    assert sample.events is not None
+    return event_times.rates(sample.events)
 
 
 def _rate_chart(sample: Sample, rates: EventRates, options: MediaOptions) -> None:
@@ -99,22 +99,22 @@ def seen(sample: Sample, entries: Sequence[ModelEntry], options: MediaOptions) -
     """The pictures of each model, their places in time, the clip, and any moment's events."""
     for entry, place in zip(entries, st.columns(max(2, len(entries))), strict=False):
         with place:
-            _pictures(sample, entry, options)
-    _timeline(sample, entries, options)
+            st.markdown(f"**{escape(entry.label)}**")
+            with notices.telling(f"seen_{entry.name}"):
+                _pictures(sample, entry, options)
+    with notices.telling("seen_times"):
+        _timeline(sample, entries, options)
     left, right = st.columns(2, gap="medium")
     with left:
-        _clip(sample)
+        st.markdown("**Clip**")
+        with notices.telling("seen_clip"):
+            _clip(sample)
     with right:
         _scrubber(sample, options.window_of(sample))
 
 
 def _pictures(sample: Sample, entry: ModelEntry, options: MediaOptions) -> None:
-    st.markdown(f"**{escape(entry.label)}**")
-    try:
-        found = contact_sheets.seen(sample, entry.kind, options)
-    except MediaError as error:
-        notices.notice(str(error), f"seen_{entry.name}")
-        return
+    found = contact_sheets.seen(sample, entry.kind, options)
     st.image(found.picture, width="stretch", alt=found.alt)
     notices.small(found.caption, f"seen_{entry.name}")
     for number, note in enumerate(found.notes):
@@ -126,38 +126,24 @@ def _timeline(sample: Sample, entries: Sequence[ModelEntry], options: MediaOptio
     for entry in entries:
         models, colour = heads.get(entry.kind, ("", family_colour(entry.colour)))
         heads[entry.kind] = RowHead(f"{models}, {entry.label}" if models else entry.label, colour)
-    how = (options, repr((heads, options)), stamp_of(sample))
-    try:
-        shown, notes = _markup(sample, heads, *how)
-    except MediaError as error:
-        notices.notice(str(error), "seen_times")
-        return
+    shown, notes = _markup(sample, heads, options)
     if shown:
         st.html(shown)
     if notes:
         notices.small("\n".join(notes), "seen_notes")
 
 
-@st.cache_data(max_entries=16, show_spinner="Reading the sample …")
+@st.cache_data(max_entries=16, show_spinner="Reading the sample …", hash_funcs=BY_FILES)
 def _markup(
-    _sample: Sample,
-    _heads: Mapping[MediaKind, RowHead],
-    _options: MediaOptions,
-    how: str,
-    stamp: str,
+    sample: Sample, heads: Mapping[MediaKind, RowHead], options: MediaOptions
 ) -> tuple[str, tuple[str, ...]]:
-    found = seen_times.timeline(_sample, tuple(_heads), _options)
-    drawn = seen_markup.markup(found, _heads) if found.rows or found.density else ""
+    found = seen_times.timeline(sample, tuple(heads), options)
+    drawn = seen_markup.markup(found, heads) if found.rows or found.density else ""
     return drawn, found.notes
 
 
 def _clip(sample: Sample) -> None:
-    st.markdown("**Clip**")
-    try:
-        found = _playable(sample, stamp_of(sample))
-    except MediaError as error:
-        notices.notice(str(error), "seen_clip")
-        return
+    found = _playable(sample)
     if found is None:
         st.caption("This sample has no clip.")
         return
@@ -166,26 +152,25 @@ def _clip(sample: Sample) -> None:
         notices.small(found.words, "seen_clip")
 
 
-@st.cache_resource(max_entries=4, ttl=KEPT_S, show_spinner="Preparing the clip …")
-def _playable(_sample: Sample, stamp: str) -> PlayableClip | None:
-    return playing.playable(_sample)
+@st.cache_resource(
+    max_entries=4, ttl=KEPT_S, show_spinner="Preparing the clip …", hash_funcs=BY_FILES
+)
+def _playable(sample: Sample) -> PlayableClip | None:
+    return playing.playable(sample)
 
 
 @st.fragment
 def _scrubber(sample: Sample, part: Window | None) -> None:
-    """The events of a moment that can be moved; a fragment, so that only the picture is redrawn.
-
-    `part` is the window that models are shown; only its events are read.
-    """
+    """The events of a moment that can be moved; only those of `part`, the window, are read."""
     st.markdown("**Events**")
     if sample.events is None:
         st.caption("This sample has no raw events.")
         return
-    try:
-        stream = _stream(sample, part, str(part), stamp_of(sample))
-    except MediaError as error:
-        notices.notice(str(error), "seen_events")
-        return
+    with notices.telling("seen_events"):
+        _moment(_stream(sample, part), part)
+
+
+def _moment(stream: Events, part: Window | None) -> None:
     if part:
         st.caption(f"Of the window {part}; times count from its first event.")
     length = st.selectbox(
@@ -208,8 +193,10 @@ def _scrubber(sample: Sample, part: Window | None) -> None:
     st.caption(words)
 
 
-@st.cache_resource(max_entries=2, ttl=KEPT_S, show_spinner="Reading the events …")
-def _stream(_sample: Sample, _part: Window | None, part: str, stamp: str) -> Events:
+@st.cache_resource(
+    max_entries=2, ttl=KEPT_S, show_spinner="Reading the events …", hash_funcs=BY_FILES
+)
+def _stream(sample: Sample, part: Window | None) -> Events:
     """The events as arrays in memory: cache_resource copies and pickles nothing."""
-    assert _sample.events is not None
-    return seen_times.read_events(_sample.events, _part)
+    assert sample.events is not None
+    return seen_times.read_events(sample.events, part)

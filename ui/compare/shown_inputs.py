@@ -100,10 +100,7 @@ def changes(
 
 
 def banner(found: Sequence[str], sample: Sample | None, ready: bool) -> None:
-    """The sentence, a preview of a newly chosen sample, and Run, which the page handles.
-
-    Without changes it takes no room.
-    """
+    """The sentence, a preview of a newly chosen sample, and Run, which the page handles."""
     if not found:
         st.empty()
         return

@@ -36,26 +36,12 @@ SERVED_HELP = (
     "{} answered: what ran there is not proved. Its time is known from the arrival of its "
     "text; vision and prefill are not visible. Its tokens are its own count."
 )
-COLD: Badge = (
-    "cold run",
-    "orange",
-    "The first run after loading includes start-up work: compare later runs instead.",
+COLD_HELP = "The first run after loading includes start-up work: compare later runs instead."
+COMPILED_HELP = (
+    "Tokens after the first came from a compiled step, equal to the eager one up to rounding."
 )
-COMPILED: Badge = (
-    "compiled",
-    "blue",
-    "Tokens after the first came from a compiled step, equal to the eager one up to rounding.",
-)
-HOOKED: Badge = (
-    "hooked",
-    "violet",
-    "The model's own generate() ran. Hooks timed stage 3; stage 4 is the remaining time.",
-)
-PAUSED: Badge = (
-    "after a pause",
-    "orange",
-    "Another job used the device just before: this result is left out of the figures.",
-)
+HOOKED_HELP = "The model's own generate() ran. Hooks timed stage 3; stage 4 is the remaining time."
+PAUSED_HELP = "Another job used the device just before: this result is left out of the figures."
 BATCH_HELP = (
     "Answered in one batch with other samples: the times are those of the whole batch. This sample "
     "was not timed alone."
@@ -106,10 +92,8 @@ def busy(load: MachineLoad) -> str:
 
 
 def badges(row: ResultRow, loads: Sequence[MachineLoad | None] = ()) -> list[Badge]:
-    """(words, colour, explanation) of all that affects how far the times can be trusted.
-
-    `loads`: of all runs whose times are shown, if they are several.
-    """
+    """All that affects how far the times can be trusted; `loads`: of all runs that are shown, if
+    they are several."""
     command = certificates.command(row.model, row.ran)
     found = [certificate_badge(row.standing, command)]
     if row.served:
@@ -121,11 +105,11 @@ def badges(row: ResultRow, loads: Sequence[MachineLoad | None] = ()) -> list[Bad
             cold = f" {COLD_VISION}" * (COLD_VISION in row.notes)
             found.append((words, "green", CACHE_HELP + cold))
     marks: dict[Badge, bool] = {
-        COLD: bool(row.cold),
-        PAUSED: bool(row.paused_ms),
+        ("cold run", "orange", COLD_HELP): bool(row.cold),
+        ("after a pause", "orange", PAUSED_HELP): bool(row.paused_ms),
         (f"in a batch of {row.batch:,}", "gray", BATCH_HELP): row.batch > 1,
-        COMPILED: row.ran == "compiled",
-        HOOKED: row.mode == "hooked",
+        ("compiled", "blue", COMPILED_HELP): row.ran == "compiled",
+        ("hooked", "violet", HOOKED_HELP): row.mode == "hooked",
         (f"perturbed by {escape(row.perturb)}", "violet", PERTURB_HELP): bool(row.perturb),
     }
     found += [badge for badge, holds in marks.items() if holds]

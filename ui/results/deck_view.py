@@ -23,10 +23,10 @@ from engine.models import registry
 from engine.storage import annotations as feedback
 from engine.storage.schemas import Choice, Vote, VotedAnswer
 from ui.compare import blind_vote
-from ui.results import comparison_view, opened_runs, run_list, sample_list, sample_view
+from ui.results import comparison_view, opened_runs, sample_list, sample_view
 from ui.results.opened_runs import OpenedRuns
 from ui.results.sample_view import Result
-from ui.widgets import answers, choices, notices
+from ui.widgets import choices, notices
 from ui.widgets.text import count, escape
 
 SAMPLE = "results_deck"  # in the URL
@@ -161,10 +161,10 @@ def _side(answer: Result, letter: str, hidden: bool) -> None:
     """One answer; nothing here may tell the model while the names are hidden."""
     line, key = answer.line, f"deck_{letter}"
     name = f"Answer {letter}" if hidden else f"{letter}: {answer.label}"
-    with answers.frame("" if hidden else answer.tone, key):
+    with notices.frame("" if hidden else answer.tone, key):
         st.markdown(f"**{escape(name)}**")
-        answers.text(line["text"], key)
-        answers.remarks(line["stop"], line["off_script"] and not hidden, key)
+        notices.answer(line["text"], key)
+        notices.remarks(line["stop"], line["off_script"] and not hidden, key)
 
 
 def _ballot(vote: Vote, chosen: Choice | None, sides: Sequence[Result]) -> None:
@@ -182,7 +182,7 @@ def _ballot(vote: Vote, chosen: Choice | None, sides: Sequence[Result]) -> None:
                 shortcut=key,
                 type="primary" if chosen == choice else "secondary",
                 disabled=vote.blind and chosen is not None,  # the names are known now
-                on_click=run_list.attempt,
+                on_click=notices.attempt,
                 args=("deck", feedback.put_vote, folder, pressed),
             )
             if chosen == choice:
@@ -190,7 +190,7 @@ def _ballot(vote: Vote, chosen: Choice | None, sides: Sequence[Result]) -> None:
                 words = f"{better.label} better" if better else label.lower()
     if chosen:
         notices.small(f"Your {'blind' if vote.blind else 'open'} vote: {words}.", "deck_vote")
-    run_list.said("deck")
+    notices.said("deck")
 
 
 def _totals(opened: OpenedRuns, votes: Sequence[Vote], pair: tuple[str, str]) -> None:

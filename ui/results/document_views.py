@@ -95,18 +95,7 @@ def export(opened: OpenedRuns) -> None:
         "results_reports",
     )
     name = "-".join(run.id for run in opened.runs)
-    for form, (title, mime, what) in KINDS.items():
-        with st.container(horizontal=True, vertical_alignment="center"):
-            st.download_button(
-                title,
-                partial(_written, opened, form),
-                f"stagescope-{name}.{form}",
-                mime,
-                key=f"results_report_{form}",
-                on_click="ignore",
-                width=260,
-            )
-            st.caption(what)
+    blocks.downloads(KINDS, partial(_written, opened), f"stagescope-{name}", "results_report")
     if not any(source.private for source in opened.sources):
         st.caption("From a terminal:")
         runs = shlex.join(run.folder.name for run in opened.runs)

@@ -64,10 +64,7 @@ class OpenedRuns:
 
 
 def cached(spinner: str = "", most: int = COMPUTED) -> Callable[[Callable[P, R]], Callable[P, R]]:
-    """Keeps what a function of opened runs gives, by their key, for all sessions.
-
-    spinner: what is said meanwhile.  most: results that are kept.
-    """
+    """Keeps what a function of opened runs gives, by their key, for all sessions."""
     keys: Any = {OpenedRuns: lambda opened: opened.key}
     return st.cache_resource(max_entries=most, show_spinner=spinner or False, hash_funcs=keys)
 

@@ -7,12 +7,12 @@ The choice is in the URL.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 
 import streamlit as st
 
 from engine import settings
-from engine.errors import StageScopeError, StoreError
+from engine.errors import StoreError
 from engine.report import bundle
 from engine.storage import plan_words, run_details, run_store
 from engine.storage.run_details import MAX_NAME_CHARS, MAX_TAGS
@@ -30,7 +30,7 @@ RUN_GONE = (
 )
 BUNDLE = "results_bundle"  # in the session: the uploaded file
 STATES = {"running": "running", "stopped": "not finished"}
-SAID, DELETED = "results_said", ""  # in the session: what came of a change; the key of deletions
+DELETED = "results_deleted"  # what came of a deletion
 DIFFERS_HELP = "The chosen runs differ in this setting."
 CHANGED_HELP = "This setting is not the default."
 BASELINE_HELP = (
@@ -66,7 +66,7 @@ def choose() -> list[Source] | None:
         _field(readable, chosen)
     else:
         _others()
-    said(BUNDLE)
+    notices.said(BUNDLE)
     if unreadable := [one for one in runs if one.info.problem]:
         with st.expander(f"Unreadable: {count(len(unreadable), 'run')}"):
             for one in unreadable:
@@ -80,7 +80,8 @@ def _others() -> None:
             "A bundle as ZIP",
             type=["zip"],
             key=BUNDLE,
-            on_change=_unzip,
+            on_change=notices.attempt,
+            args=(BUNDLE, _unzip),
             help="Each of its files is checked against its manifest. Its runs are shown in this "
             "visit only.",
         )
@@ -88,9 +89,8 @@ def _others() -> None:
 
 def _unzip() -> None:
     file = st.session_state[BUNDLE]
-    if file is None:
-        return
-    attempt(BUNDLE, lambda: _put(bundle.unzipped(file, uploads.runs_of_visit().root)[:MOST]))
+    if file is not None:
+        _put(bundle.unzipped(file, uploads.runs_of_visit().root)[:MOST])
 
 
 def _field(readable: Mapping[str, Source], chosen: list[str]) -> None:
@@ -180,23 +180,9 @@ def head(opened: OpenedRuns) -> None:
                 )
             with st.popover("Edit", key=f"results_edit_{key}"):
                 _edit(source)
-                said(key)
+                notices.said(key)
         for number, problem in enumerate(filter(None, (*problems, source.details_problem))):
             notices.notice(problem, f"head_{key}_{number}")
-
-
-def attempt(key: str, change: Callable[..., object], *given: object) -> None:
-    """For callbacks: makes a change; what goes wrong is kept for said()."""
-    try:
-        change(*given)
-    except StageScopeError as error:
-        st.session_state[f"{SAID}_{key}"] = str(error)
-
-
-def said(key: str = DELETED) -> None:
-    """What came of the last change under this key."""
-    if text := st.session_state.pop(f"{SAID}_{key}", ""):
-        notices.notice(text, f"{SAID}_{key}")
 
 
 def _edit(source: Source) -> None:
@@ -209,7 +195,7 @@ def _edit(source: Source) -> None:
         key=name,
         max_chars=MAX_NAME_CHARS,
         placeholder="A name for this run",
-        on_change=attempt,
+        on_change=notices.attempt,
         args=(key, _keep, source),
     )
     st.multiselect(
@@ -219,14 +205,14 @@ def _edit(source: Source) -> None:
         accept_new_options=True,
         max_selections=MAX_TAGS,
         placeholder="Choose or type a tag",
-        on_change=attempt,
+        on_change=notices.attempt,
         args=(key, _keep, source),
     )
     notices.small(f"Run {source.info.id}", f"edit_{key}")
     if not source.private:
         words = "Unpin the baseline" if source.baseline else "Pin as the baseline"
         pin, args = f"results_pin_{key}", (key, _pin, source)
-        st.button(words, key=pin, help=BASELINE_HELP, on_click=attempt, args=args)
+        st.button(words, key=pin, help=BASELINE_HELP, on_click=notices.attempt, args=args)
     if not (source.private or dataset_picker.on_loopback()):
         notices.small(NOT_HERE, f"delete_{key}")
         return
@@ -236,7 +222,7 @@ def _edit(source: Source) -> None:
             "Delete this run",
             key=f"results_delete_{key}",
             type="primary",
-            on_click=attempt,
+            on_click=notices.attempt,
             args=(key, _delete, source),
             disabled=source.info.state == "running",
         )
@@ -260,6 +246,4 @@ def _delete(source: Source) -> None:
     left = [key for key in st.session_state[KEYS] if key != source.key]
     newest = newest_finished(result_sources.runs())
     _put(left or ([newest.key] if newest else []))
-    st.session_state[f"{SAID}_{DELETED}"] = (
-        f"Deleted the run {source.details.name or source.info.id}."
-    )
+    notices.keep(f"Deleted the run {source.details.name or source.info.id}.", DELETED)

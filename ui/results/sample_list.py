@@ -59,7 +59,14 @@ def filtered(opened: OpenedRuns) -> pd.DataFrame:
         placeholder="Words of an answer, a sample, a sequence",
         live="100ms",
     )
-    label = choices.any_of("Model", opened.labels, "results_label", columns[1])
+    label = columns[1].selectbox(
+        "Model",
+        opened.labels,
+        index=None,
+        key="results_label",
+        bind="query-params",
+        placeholder="Any model",
+    )
     outcome = choices.listed("Which", OUTCOMES, "results_outcome", columns[2])
     orders = ORDERS if len(opened.labels) > 1 else {name: ORDERS[name] for name in ("run", "time")}
     order = choices.listed("Order", orders, "results_order", columns[3], help=HELP)

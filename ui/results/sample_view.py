@@ -18,7 +18,7 @@ import streamlit as st
 from engine.analysis import agreement
 from engine.attribution import explained
 from engine.attribution.explained import Explanation
-from engine.errors import DatasetError, MediaError, StageScopeError
+from engine.errors import DatasetError, MediaError
 from engine.media.thumbnails import stamp_of
 from engine.models import registry
 from engine.report import answer_part, bundle, charts
@@ -31,9 +31,9 @@ from engine.storage.run_header import Header
 from engine.storage.run_store import Run
 from engine.types import Sample
 from ui.compare import explanation_view, trust_badges
-from ui.results import run_list, sample_list
+from ui.results import sample_list
 from ui.results.opened_runs import OpenedRuns
-from ui.widgets import answers, choices, contact_sheets, dataset_picker, marked_text, notices
+from ui.widgets import choices, contact_sheets, dataset_picker, marked_text, notices
 from ui.widgets.text import escape
 
 PER_ROW = 3
@@ -118,10 +118,8 @@ def _results(opened: OpenedRuns, name: str) -> list[Result]:
 
 def result_of(opened: OpenedRuns, line: dict[Any, Any]) -> Result:
     run, label, whole = opened.runs[int(line["number"])], str(line["label"]), None
-    try:
+    with notices.telling(f"results_whole_{label}"):
         whole = run.row(int(line["offset"]))
-    except StageScopeError as error:
-        notices.notice(str(error), f"results_whole_{label}")
     tone = opened.families.get(label, "")
     return Result(label, line, run, whole, tone)
 
@@ -143,15 +141,15 @@ def asked(results: Sequence[Result], known: bool = True) -> None:
 
 def _card(result: Result, mark: Feedback) -> None:
     key, line = f"result_{result.label}", result.line
-    with answers.frame(result.tone, key):
+    with notices.frame(result.tone, key):
         st.markdown(f"**{escape(result.label)}**")
         pictures(result, key)
         if line["error"]:
             notices.problem(str(line["error"]), key)
         else:
-            answers.text(line["text"], key)
+            notices.answer(line["text"], key)
             notes = result.whole.notes if result.whole is not None else ()
-            answers.remarks(line["stop"], line["off_script"], key, notes)
+            notices.remarks(line["stop"], line["off_script"], key, notes)
             if result.whole is not None:
                 _figures(result.label, result.whole)
         _mark(result, mark)
@@ -199,17 +197,17 @@ def _mark(result: Result, mark: Feedback) -> None:
     st.session_state[thumb] = THUMBS.index(mark.thumb) if mark.thumb else None
     st.session_state.setdefault(note, mark.note)
     with st.container(horizontal=True, vertical_alignment="center"):
-        st.feedback("thumbs", key=thumb, on_change=run_list.attempt, args=args)
+        st.feedback("thumbs", key=thumb, on_change=notices.attempt, args=args)
         st.text_input(
             "Note",
             key=note,
             max_chars=MAX_NOTE_CHARS,
             placeholder="A note about this answer",
             label_visibility="collapsed",
-            on_change=run_list.attempt,
+            on_change=notices.attempt,
             args=args,
         )
-    run_list.said(key)
+    notices.said(key)
 
 
 def _keep(result: Result, thumb: str, note: str) -> None:
@@ -244,12 +242,9 @@ def _explanations(results: Sequence[Result], sample: Sample) -> None:
     )
     one, stored = found[chosen or 0]
     what = repr((one.run.folder, stored))
-    try:
+    with notices.telling("results_explained"):
         shown, picture = _map(stored, one.run.header, sample, what, stamp_of(sample))
-    except StageScopeError as error:
-        notices.notice(str(error), "results_explained")
-        return
-    explanation_view.draw(shown, picture, sample.id, "results")
+        explanation_view.draw(shown, picture, sample.id, "results")
 
 
 @st.cache_resource(max_entries=32, show_spinner="Drawing the map …")

@@ -1,4 +1,5 @@
-"""The evidence of a check: tokens of two answers, times, and tables of everything else.
+"""The outcome of a check as HTML, and its evidence: tokens of two answers, times, and tables of
+everything else.
 
 Evidence may come from an untrusted file: what cannot be drawn is shown as raw text.
 """
@@ -6,7 +7,8 @@ Evidence may come from an untrusted file: what cannot be drawn is shown as raw t
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from html import escape as escape_html
 from itertools import islice
 from typing import Any
 
@@ -15,7 +17,6 @@ import streamlit as st
 from engine.analysis.statistics import MIN_CLUSTERS
 from engine.report.blocks import Block, Bullets, Paragraph, ReportTable
 from engine.verify.verdict import Verdict
-from ui.verify import verdict_markup
 from ui.widgets import blocks
 from ui.widgets.text import escape
 
@@ -45,11 +46,24 @@ CHART_COLUMNS = 3
 MOST = 20  # values of a list
 MOST_ROWS = 40
 RAW_CHARS = 20_000
+# outcome -> (symbol, word)
+MARKS = {
+    "passed": ("✓", "passed"),
+    "tie": ("≈", "tie"),
+    "failed": ("✕", "failed"),
+    "unresolved": ("?", "open"),
+    "skipped": ("○", "cannot run"),
+    "refused": ("∅", "not offered"),
+    "": ("–", "not done"),
+    "pending": ("·", ""),
+}
+LONG = 60  # most equal tokens shown before a difference
+_BEFORE = 20  # shown if there are more
 
 
 def show(row: Verdict, key: str) -> None:
     """Outcome, sentence, figure and bound, then the evidence; `key` is that of its texts."""
-    st.html(verdict_markup.mark(row.outcome))
+    st.html(mark(row.outcome))
     st.text(row.sentence)
     if figure := in_figures(row):
         st.caption(figure)
@@ -124,10 +138,10 @@ def _compared(row: Verdict) -> Iterator[Block]:
     seen, at = row.evidence, row.evidence["position"]
     sides = {"plain": seen["plain"], str(seen["way"]): seen["other"]}
     for way, side in sides.items():
-        st.html(verdict_markup.tokens(WAYS.get(way, way), side["pieces"], side["ids"], at))
+        st.html(tokens(WAYS.get(way, way), side["pieces"], side["ids"], at))
     if at is not None:
         best = tuple(
-            (WAYS.get(way, way), rank, verdict_markup.visible(token["piece"]),
+            (WAYS.get(way, way), rank, visible(token["piece"]),
              str(token["id"]), f"{token['logit']:.5f}")
             for way, side in sides.items()
             for rank, token in zip(("best", "second"), side["best"], strict=False)
@@ -208,7 +222,7 @@ def _same(row: Verdict) -> Iterator[Block]:
         for side in ("there", "here"):
             seen = one[side]
             marked = (SIDES[side], seen["pieces"], seen["ids"], one["position"])
-            st.html(verdict_markup.tokens(*marked))
+            st.html(tokens(*marked))
     yield Paragraph(
         f"{len(differ)} of {len(row.evidence['samples'])} answers differ; rounding explains "
         f"{row.evidence['rounding']:.2g} nats."
@@ -230,6 +244,75 @@ def _why(row: Verdict) -> Iterator[Block]:
         yield ReportTable("Run on this machine", head, rows)
     if published := row.evidence.get("as_published"):
         yield Paragraph("As published: {} of {} answers.".format(*published))
+
+
+def mark(outcome: str, help_text: str = "") -> str:
+    """An outcome as symbol and word."""
+    symbol, word = MARKS[outcome]
+    kind = "absent" if outcome in ("", "skipped", "refused") else outcome
+    return (
+        f'<span class="proof-mark proof-{kind}" title="{escape_html(help_text)}">'
+        f'<span class="proof-symbol" aria-hidden="true">{symbol}</span>{word}</span>'
+    )
+
+
+def cells(contents: Sequence[str]) -> str:
+    """HTML pieces side by side, in columns of equal width."""
+    inside = "".join(f'<span class="proof-cell">{content}</span>' for content in contents)
+    style = f"grid-template-columns: repeat({len(contents)}, minmax(0, 1fr))"
+    return f'<div class="proof-cells" style="{style}">{inside}</div>'
+
+
+def heads(words: Iterable[tuple[str, str]]) -> str:
+    """Column heads: (short name, whole name)."""
+    return cells(
+        [
+            f'<span class="proof-name" title="{escape_html(whole)}">{escape_html(short)}</span>'
+            for short, whole in words
+        ]
+    )
+
+
+def sentence(state: str, outcome: str, label: str, words: str) -> str:
+    """A model's outcome: its state, its name, what was found."""
+    return (
+        f'<div class="proof-headline"><span class="proof-state proof-{state}">'
+        f"{escape_html(outcome)}</span> {escape_html(label)}: {escape_html(words)}</div>"
+    )
+
+
+def about(text: str) -> str:
+    return f'<span class="proof-about">{escape_html(text)}</span>'
+
+
+def visible(piece: str) -> str:
+    """A token's text with visible white space."""
+    return piece.replace("\n", "⏎").replace("\t", "⇥").replace(" ", "␣") or "(empty)"
+
+
+def tokens(name: str, pieces: Sequence[str], ids: Sequence[int], at: int | None) -> str:
+    """An answer token by token.  `at` is the first difference: marked; later tokens are pale."""
+    start = at - _BEFORE if at is not None and at > LONG else 0
+    found = [_token(pieces[i], ids[i], i, at) for i in range(start, len(pieces))]
+    if start:
+        found.insert(0, f'<span class="proof-skipped">{start} equal tokens …</span>')
+    if at is not None and at >= len(pieces):
+        found.append('<span class="proof-first">⟨ends here⟩ ◂ first difference</span>')
+    return (
+        f'<div class="proof-tokens"><div class="proof-head">{escape_html(name)} · '
+        f"{len(ids)} tokens</div>{''.join(found)}</div>"
+    )
+
+
+def _token(piece: str, token: int, index: int, at: int | None) -> str:
+    shown = visible(piece) if not piece.strip() else piece.replace("\n", "⏎")
+    hover = escape_html(f"token {index + 1}, id {token}")
+    if index == at:
+        note = '<span class="proof-note">◂ first difference</span>'
+        return f'<span class="proof-first" title="{hover}">{escape_html(shown)}{note}</span>'
+    pale = at is not None and index > at
+    kind = "proof-token proof-pale" if pale else "proof-token"
+    return f'<span class="{kind}" title="{hover}">{escape_html(shown)}</span>'
 
 
 COMPARED = (  # checks that compare the tokens of two answers

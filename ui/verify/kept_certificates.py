@@ -34,15 +34,11 @@ def _linked(kept: Sequence[Mapping[str, Any]]) -> str:
     return ""
 
 
-def _toggled(name: str) -> None:
-    if st.session_state[_key(name)]:
+def _toggled(key: str, name: str) -> None:
+    if st.session_state[key]:
         st.query_params[HASH] = name
     else:
         st.query_params.pop(HASH, None)
-
-
-def _key(name: str) -> str:
-    return f"verify_kept_{name}"
 
 
 def listed(entries: Sequence[ModelEntry], above: str = "") -> None:
@@ -61,9 +57,10 @@ def listed(entries: Sequence[ModelEntry], above: str = "") -> None:
             kept = kept[:FEW] + [one for one in kept[FEW:] if one["hash"] == linked]
         for certificate in kept:
             name = certificate["hash"]
-            st.session_state[_key(name)] = name == linked
+            key = f"verify_kept_{name}"
+            st.session_state[key] = name == linked
             label = _label(certificate, entries, name == above)
-            row = st.expander(label, key=_key(name), on_change=_toggled, args=(name,))
+            row = st.expander(label, key=key, on_change=_toggled, args=(key, name))
             if name == linked:
                 with row:
                     _opened(certificate, entries, name == above)

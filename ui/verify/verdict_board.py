@@ -12,7 +12,6 @@ from streamlit.delta_generator import DeltaGenerator
 
 from engine.models import variants
 from engine.models.checkpoint import ModelEntry
-from engine.palette import NEUTRAL, family_colour
 from engine.report.blocks import Bullets
 from engine.verify.report import (
     WORST_FIRST,
@@ -23,7 +22,7 @@ from engine.verify.report import (
     summary,
 )
 from engine.verify.verdict import CHECKS, ONCE
-from ui.verify import evidence, verdict_markup
+from ui.verify import evidence
 from ui.widgets import blocks
 from ui.widgets.model_picker import columns
 from ui.widgets.text import count, escape
@@ -50,7 +49,7 @@ class Board:
         folded = passed_by_all(report)
         with st.container(border=True, key=f"proof_table_{name}", gap="xsmall"):
             labels = [(self._label(model.name), model.name) for model in report.models]
-            _columns(report)[1].html(verdict_markup.names(labels))
+            _columns(report)[1].html(evidence.heads(labels))
             for check in report.checks:
                 if check not in folded:
                     self._lay_out_row(report, check)
@@ -69,7 +68,7 @@ class Board:
         self._draw(self._sentences, "".join(sentences))
         for check in report.checks:
             marks = [_mark(report, model, check) for model in report.models]
-            self._draw(self._places[check], verdict_markup.cells(marks))
+            self._draw(self._places[check], evidence.cells(marks))
         for check, (model_name, sample, place) in self._evidence.items():
             rows = report.found(model_name, check, sample)
             if self._drawn.get(place) == len(rows):
@@ -90,10 +89,8 @@ class Board:
         return self._entries[name].label if name in self._entries else name
 
     def _sentence(self, report: Report, model: Model) -> str:
-        said, entry = summary(report, model), self._entries.get(model.name)
-        colour = family_colour(entry.colour) if entry else NEUTRAL
-        label = self._label(model.name)
-        return verdict_markup.sentence(said.state, said.words, label, said.headline, colour)
+        said, label = summary(report, model), self._label(model.name)
+        return evidence.sentence(said.state, said.words, label, said.headline)
 
     def _lay_out_row(self, report: Report, check: str) -> None:
         title, question = report.title(check)
@@ -162,11 +159,11 @@ def _mark(report: Report, model: Model, check: str) -> str:
     """The worst outcome on the samples, and on how many of them it is."""
     rows = report.of(model.name, check)
     if not rows:
-        return verdict_markup.mark("" if report.passed_by(model.name) else "pending")
+        return evidence.mark("" if report.passed_by(model.name) else "pending")
     rows.sort(key=lambda row: WORST_FIRST.index(row.outcome))
     worst = [row for row in rows if row.outcome == rows[0].outcome]
-    some = verdict_markup.about(f"{len(worst)} of {len(rows)}") if len(worst) < len(rows) else ""
+    some = evidence.about(f"{len(worst)} of {len(rows)}") if len(worst) < len(rows) else ""
     due = 1 if check in ONCE or rows[0].sample == "" else len(report.taken(model.name))
     if not report.passed_by(model.name) and len(rows) < due:
-        some = verdict_markup.about(f"{len(rows)} of {due}")
-    return verdict_markup.mark(rows[0].outcome, rows[0].sentence) + some
+        some = evidence.about(f"{len(rows)} of {due}")
+    return evidence.mark(rows[0].outcome, rows[0].sentence) + some

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable, Mapping
+from functools import partial
 
 import streamlit as st
 
@@ -30,3 +31,18 @@ def draw(blocks: Iterable[Block], key: str) -> None:
                 st.html(chart)
             else:
                 st.altair_chart(chart, alt=block.words, width="stretch")
+
+
+def downloads(
+    forms: Mapping[str, tuple[str, str, str]],
+    write: Callable[[str], bytes | str],
+    name: str,
+    key: str,
+) -> None:
+    """A button per form (its title, MIME type and content), whose file NAME.FORM is written when it
+    is downloaded."""
+    for form, (title, mime, what) in forms.items():
+        with st.container(horizontal=True, vertical_alignment="center"):
+            data, file, key_of = partial(write, form), f"{name}.{form}", f"{key}_{form}"
+            st.download_button(title, data, file, mime, key_of, on_click="ignore", width=260)
+            st.caption(what)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any, Literal, TypeVar
 
 import streamlit as st
@@ -62,22 +62,6 @@ def listed(
         **more,
     )
     return chosen or first
-
-
-def any_of(
-    title: str, names: Iterable[str], key: str, place: Any = st, hidden: bool = False
-) -> str | None:
-    """One of the names, or None for all."""
-    found: str | None = place.selectbox(
-        title,
-        sorted(names) if isinstance(names, set) else list(names),
-        index=None,
-        key=key,
-        bind="query-params",
-        placeholder=f"Any {title.lower()}",
-        label_visibility="collapsed" if hidden else "visible",
-    )
-    return found
 
 
 def number(

@@ -7,20 +7,24 @@ get data URLs: st.image would convert WebP bytes to PNG at every rerun (0.1 s fo
 from __future__ import annotations
 
 import base64
-from collections.abc import Sequence
 from pathlib import Path
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import streamlit as st
 
 from engine import media, settings
 from engine.media import thumbnails
 from engine.media.thumbnails import stamp_of
-from engine.types import EXTENT_WORDS, FRAME_WORDS, OWN, Image, MediaKind, MediaOptions, Sample
+from engine.types import EXTENT_WORDS, FRAME_WORDS, OWN, MediaKind, MediaOptions, Sample
 from engine.viewing import picture_sheet
 from ui.widgets.text import count
 
 NOUNS: dict[MediaKind, str] = {"events": "event image", "video": "frame", "image": "frame"}
+# For caches: a sample changes with its files.
+BY_FILES: Any = {
+    Sample: lambda sample: f"{sample.id}\n{stamp_of(sample)}",
+    MediaOptions: repr,
+}
 
 
 class ContactSheet(NamedTuple):
@@ -32,24 +36,19 @@ class ContactSheet(NamedTuple):
     notes: tuple[str, ...]
 
 
+@st.cache_data(max_entries=48, show_spinner=False, hash_funcs=BY_FILES)
 def seen(sample: Sample, kind: MediaKind, how: MediaOptions) -> ContactSheet:
     """The pictures of one media kind, or MediaError."""
-    return _seen(sample, kind, how, repr(how), sample.id, stamp_of(sample))
-
-
-@st.cache_data(max_entries=48, show_spinner=False)
-def _seen(
-    _sample: Sample, kind: MediaKind, _how: MediaOptions, how: str, name: str, stamp: str
-) -> ContactSheet:
-    found = media.load(_sample, kind, _how)
+    found = media.load(sample, kind, how)
     what = count(len(found.images), NOUNS[kind])
     rule = {**FRAME_WORDS, **EXTENT_WORDS}.get(found.rule, found.rule)
     caption = f"{found.source} ({rule})" if rule else found.source
     if not found.source.startswith(what):
         caption = f"{what}: {caption}"
     order = ", in the order of time" if len(found.images) > 1 else ""
-    alt = f"What the model sees of {name}: {caption}{order}."
-    return ContactSheet(address(sheet(found.images)), caption, alt, found.notes)
+    alt = f"What the model sees of {sample.id}: {caption}{order}."
+    sheet = thumbnails.encode(picture_sheet.sheet(found.images))
+    return ContactSheet(address(sheet), caption, alt, found.notes)
 
 
 def preview(sample: Sample) -> str | None:
@@ -69,8 +68,3 @@ def _preview(_sample: Sample, stamp: str, folder: Path | None) -> str | None:
 
 def address(picture: bytes) -> str:
     return f"data:image/webp;base64,{base64.b64encode(picture).decode()}"
-
-
-def sheet(images: Sequence[Image]) -> bytes:
-    """The pictures in reading order on one transparent sheet, as large as possible."""
-    return thumbnails.encode(picture_sheet.sheet(images))

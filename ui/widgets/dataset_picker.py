@@ -11,7 +11,7 @@ import streamlit as st
 
 from engine import settings
 from engine.demo import demo_dataset
-from engine.errors import BadInput, DatasetError
+from engine.errors import DatasetError
 from engine.media import dataset
 from engine.media.dataset import Dataset
 from engine.models.checkpoint import is_loopback
@@ -48,11 +48,10 @@ def pick(key: str, place: Any = st) -> Path:
 
 def choose(page: str) -> Dataset | None:
     """The dataset chosen on a page; None, with a message, if it cannot be read."""
-    try:
-        return read(pick(f"{page}_root"))
-    except BadInput as error:
-        notices.problem(str(error), f"{page}_dataset")
-        return None
+    found = None
+    with notices.telling(f"{page}_dataset", notices.problem):
+        found = read(pick(f"{page}_root"))
+    return found
 
 
 def on_loopback() -> bool:

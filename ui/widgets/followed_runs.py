@@ -14,7 +14,6 @@ from typing import Any, Generic, TypeVar
 import streamlit as st
 
 from engine.analysis.compared import ComparedModel
-from engine.attribution.explained import Explanation
 from engine.jobs import queue, run_job
 from engine.jobs.explain_job import ExplainJob
 from engine.jobs.queue import Job
@@ -43,10 +42,7 @@ def stop(jobs: Sequence[Job]) -> None:
 
 
 def bar(job: Any, every_s: float, words: Callable[[Any], tuple[float, str]]) -> None:
-    """The progress of a job; at its end the whole page is redrawn, with the buttons.
-
-    `words` gives the share that is done and the step, of the job's view.
-    """
+    """The progress of a job, to its end; `words`: the share that is done and the step of a view."""
 
     @st.fragment(run_every=every_s)
     def look() -> None:
@@ -67,14 +63,15 @@ class Followed(Generic[J]):
     kind: type[J]
     most: int = 1
 
-    def start(self, job: J) -> None:
-        """Queue a job and show it; the job shown before continues."""
-        queue.manager().submit(job)
-        self.show(job)
+    def start(self, *jobs: J) -> None:
+        """Queue the jobs and show as many as fit; what was shown before continues."""
+        for job in jobs:
+            queue.manager().submit(job)
+        self.show(*jobs[: self.most])
 
-    def show(self, job: J) -> None:
-        """Show this job from now on."""
-        self.put([job.id])
+    def show(self, *jobs: J) -> None:
+        """Show these jobs from now on."""
+        self.put([job.id for job in jobs])
 
     def put(self, ids: list[str]) -> None:
         """Show the jobs with these ids from now on."""
@@ -163,15 +160,12 @@ def start(requests: Sequence[RunRequest], repeats: int = 1) -> None:
     The requests take turns (A B C A B C), so that a drift of the machine affects all alike.
     """
     RUNS.cancel()
-    RUNS.put([_submit(request) for _ in range(min(repeats, MAX_REPEATS)) for request in requests])
-
-
-def _submit(request: RunRequest) -> str:
-    """Queue a run; its job's id."""
-    owner = uploads.owner(request.sample)
-    job = RunJob(patience_s=run_job.PATIENCE_S, request=request, owner=owner)
-    queue.manager().submit(job)
-    return job.id
+    RUNS.start(
+        *(
+            RunJob(patience_s=run_job.PATIENCE_S, request=one, owner=uploads.owner(one.sample))
+            for one in [*requests] * min(repeats, MAX_REPEATS)
+        )
+    )
 
 
 def model_runs() -> list[ModelRuns]:
@@ -225,17 +219,6 @@ def explains(job: ExplainJob, view: RunView) -> bool:
     asked, result = job.request, view.result
     same = asked.run == view.request
     return same and result is not None and asked.token_ids == result.generation.token_ids
-
-
-def explanations(views: Sequence[RunView]) -> dict[str, list[Explanation]]:
-    """The explanations of each view's answer, by the view's id; of the same words and options the
-    newest."""
-    found: dict[str, dict[Any, Explanation]] = {view.id: {} for view in views}
-    for job in EXPLAINED.all():
-        for view in views:
-            if job.found is not None and explains(job, view):
-                found[view.id][job.request.words, job.request.options] = job.found
-    return {name: list(one.values()) for name, one in found.items()}
 
 
 def follow(draw: Callable[[list[RunView]], object]) -> None:

@@ -33,13 +33,16 @@ def put(key: str, chosen: list[str]) -> None:
     st.session_state[key] = st.query_params[key] = chosen
 
 
-def check_number(key: str) -> None:
-    """Before a widget for a number is drawn: drop its value in the link if it is none.
+def to_results(label: str, runs: str | list[str], **more: str) -> None:
+    """A link to these runs on the page Results."""
+    query: dict[str, str | list[str]] = {"results_runs": runs, **more}
+    st.page_link("pages/results.py", label=label, query_params=query)
 
-    Only Streamlit's own state lets a parameter of a widget be deleted.
-    """
+
+def check_number(key: str) -> None:
+    """Before a widget for a number is drawn: drop its value in the link if it is none."""
     if not all(map(_NUMBER.fullmatch, st.query_params.get_all(key))):
-        with get_session_state().query_params() as parameters:
+        with get_session_state().query_params() as parameters:  # only here it can be deleted
             parameters.remove_param(key)
         st.rerun()  # this rerun has already read the link
 

@@ -12,7 +12,7 @@ from dataclasses import replace
 import streamlit as st
 
 from engine import palette
-from engine.errors import ModelUnavailable, StageScopeError
+from engine.errors import ModelUnavailable
 from engine.models import checkpoint, quantization, registry, variants
 from engine.models.checkpoint import ModelEntry
 from engine.quoting import joined
@@ -31,11 +31,9 @@ HELP = (
 
 def entries_or_stop() -> tuple[ModelEntry, ...]:
     """The models of models.toml; a page cannot do without, so it ends with what is wrong there."""
-    try:
+    with notices.telling("models_file", notices.problem):
         return registry.entries()
-    except StageScopeError as error:
-        notices.problem(str(error), "models_file")
-        st.stop()
+    st.stop()
 
 
 def pick_loadable_models(

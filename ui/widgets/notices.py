@@ -1,10 +1,21 @@
-"""Messages on a page.  All text goes through st.text, which shows every character literally."""
+"""Messages on a page, and answers in bordered cards.  All text goes through st.text, which shows
+every character literally."""
 
 from __future__ import annotations
 
 from base64 import b64encode
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import contextmanager
 
 import streamlit as st
+from streamlit.delta_generator import DeltaGenerator
+
+from engine.errors import StageScopeError
+from engine.palette import TONES
+from engine.prompts import OFF_SCRIPT
+from engine.report.answer_part import STOPS
+
+Show = Callable[[str, str], None]  # of a text under a key
 
 
 def small(text: str, key: str) -> None:
@@ -26,9 +37,52 @@ def ended(state: str, text: str, key: str) -> None:
     (problem if state == "failed" else notice)(text, key)
 
 
+@contextmanager
+def telling(key: str, show: Show = notice) -> Iterator[None]:
+    """Shows what goes wrong inside, whose rest is left out."""
+    try:
+        yield
+    except StageScopeError as error:
+        show(str(error), key)
+
+
+def attempt(key: str, change: Callable[..., object], *given: object) -> None:
+    """For callbacks: makes a change; what goes wrong is kept for said()."""
+    with telling(key, keep):
+        change(*given)
+
+
+def keep(text: str, key: str) -> None:
+    st.session_state[f"said_{key}"] = text
+
+
+def said(key: str, show: Show = notice) -> None:
+    """What came of the last change under this key, once."""
+    if text := st.session_state.pop(f"said_{key}", ""):
+        show(text, f"said_{key}")
+
+
 def hint(text: str) -> None:
     """What to do on a page that has nothing to show yet."""
     st.container(border=True, key="hint").text(text)
+
+
+def frame(tone: str, key: str) -> DeltaGenerator:
+    """A bordered box with the column's colour at its upper edge; gray for an unknown tone."""
+    return st.container(border=True, key=f"card_{tone if tone in TONES else 'other'}_{key}")
+
+
+def answer(words: str, key: str) -> None:
+    """The whole answer; a long one scrolls."""
+    st.container(key=f"answer_{key}").text(words or " ")
+
+
+def remarks(stop: str, off_script: bool | None, key: str, more: Iterable[str] = ()) -> None:
+    """What has to be known to read the answer: whether it means anything and why it ended."""
+    if off_script:
+        notice(OFF_SCRIPT, f"off_script_{key}")
+    for number, remark in enumerate(filter(None, (STOPS.get(stop, ""), *more))):
+        small(remark, f"note_{key}_{number}")
 
 
 def copied(data: bytes, kind: str, name: str) -> None:

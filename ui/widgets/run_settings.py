@@ -9,7 +9,6 @@ from collections.abc import Callable, Mapping
 from typing import Any
 
 import streamlit as st
-from streamlit.delta_generator import DeltaGenerator
 
 from engine.errors import BadInput
 from engine.media_options import MAX_PARTS, Box, Option, Split, SplitRule
@@ -59,11 +58,6 @@ def link_of(page: str, name: str) -> str:
     if (page, name) == ("compare", "window"):  # "compare_window" is the scrubber's length
         return "compare_part"
     return f"{page}_{OPTIONS[name].link or name}"
-
-
-def open_box(page: str, box: Box) -> DeltaGenerator:
-    """The closed expander in which pick_box() draws."""
-    return st.expander(BOXES[box], key=f"{page}_{box}")
 
 
 def pick_box(

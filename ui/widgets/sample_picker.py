@@ -11,7 +11,6 @@ from pathlib import Path
 import streamlit as st
 from streamlit.delta_generator import DeltaGenerator
 
-from engine.errors import BadInput
 from engine.media.dataset import Dataset, search
 from engine.models.checkpoint import ModelEntry
 from engine.types import Sample
@@ -33,14 +32,12 @@ def pick_sample(entries: Sequence[ModelEntry]) -> Sample | None:
     with st.popover("Dataset or own files", key=INPUT, width="stretch", on_change="rerun"):
         source = choices.buttons("Input", SOURCES, SOURCE, width="stretch", pressed=_fold)
         chosen = st.container()
-    try:
+    sample = None
+    with notices.telling("sample", notices.problem):
         if source == "files":
             sample = _own()
         else:
             sample = _from_dataset(dataset_picker.pick("compare_root", chosen), entries)
-    except BadInput as error:
-        notices.problem(str(error), "sample")
-        return None
     if sample is None:
         return None
     picture = contact_sheets.preview(sample)

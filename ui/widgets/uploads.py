@@ -48,10 +48,7 @@ class Visit:
 
     def __init__(self) -> None:
         self.root = Path(tempfile.mkdtemp(prefix="stagescope-visit-"))
-        self._end = weakref.finalize(self, shutil.rmtree, self.root, ignore_errors=True)
-
-    def end(self) -> None:
-        self._end()
+        self.end = weakref.finalize(self, shutil.rmtree, self.root, ignore_errors=True)
 
     def keep(
         self, files: Sequence[UploadedFile], live: Collection[Path] = ()
@@ -138,13 +135,13 @@ def may_see(job: Job) -> bool:
     return not job.owner or job.owner == str(visit().root)
 
 
-@st.cache_resource(scope="session", show_spinner=False, on_release=Visit.end)
+@st.cache_resource(scope="session", show_spinner=False, on_release=lambda visit: visit.end())
 def visit() -> Visit:
     """This session's folder."""
     return Visit()
 
 
-@st.cache_resource(scope="session", show_spinner=False, on_release=Visit.end)
+@st.cache_resource(scope="session", show_spinner=False, on_release=lambda visit: visit.end())
 def runs_of_visit() -> Visit:
     """The folder of this session's saved runs, which no other visit lists."""
     st.session_state[_RUNS] = True

@@ -53,7 +53,7 @@ def test_no_picture_leaves_the_sheet(number: int, aspect: float) -> None:
 
 def test_a_sheet_is_in_reading_order_and_empty_where_nothing_is() -> None:
     colours = [(255, 0, 0), (0, 255, 0), (0, 0, 255), (255, 255, 0), (0, 255, 255)]
-    sheet = opened(contact_sheets.sheet([flat(colour) for colour in colours]))
+    sheet = picture_sheet.sheet([flat(colour) for colour in colours])
     assert sheet.size == picture_sheet.SHEET
     centres = [(200 + 400 * (i % 3), 150 + 300 * (i // 3)) for i in range(5)]
     for centre, colour in zip(centres, colours, strict=True):
@@ -67,7 +67,7 @@ def test_a_sheet_is_in_reading_order_and_empty_where_nothing_is() -> None:
 def test_a_sheet_holds_pictures_of_different_sizes() -> None:
     colours = [(255, 0, 0), (0, 255, 0), (0, 0, 255), (255, 255, 0), (0, 255, 255)]
     sizes = [(30, 40), (480, 20), (240, 640), (1, 1), (480, 640)]
-    sheet = opened(contact_sheets.sheet([flat(*pair) for pair in zip(colours, sizes, strict=True)]))
+    sheet = picture_sheet.sheet([flat(*pair) for pair in zip(colours, sizes, strict=True)])
     assert sheet.size == picture_sheet.SHEET
     for index, (colour, (height, width)) in enumerate(zip(colours, sizes, strict=True)):
         left, top = 400 * (index % 3), 300 * (index // 3)
@@ -106,10 +106,8 @@ def test_extreme_shapes_have_a_preview_and_a_sheet(tmp_path: Path, size: tuple[i
     Image.new("RGB", size, "red").save(path)
     preview = contact_sheets.preview(Sample(id=f"long{size[0]}", sequence="", images=(path,)))
     assert preview is not None and max(behind(preview).size) <= 320
-    assert (
-        opened(contact_sheets.sheet([np.zeros((size[1], size[0], 3), dtype=np.uint8)])).size
-        == picture_sheet.SHEET
-    )
+    sheet = picture_sheet.sheet([np.zeros((size[1], size[0], 3), dtype=np.uint8)])
+    assert sheet.size == picture_sheet.SHEET
 
 
 def test_a_changed_file_has_a_new_preview(tmp_path: Path) -> None:

@@ -17,7 +17,7 @@ from engine.media.dataset import Dataset
 from engine.media_options import Split, Window, perturbations, sweep
 from engine.storage.plan import IDS, Plan
 from engine.types import DecodeConfig
-from ui.benchmark.planning_view import command
+from ui.benchmark.run_choice import command
 
 FOUR = tuple("abcd")
 PLAN = Plan(("x", "y"), FOUR)

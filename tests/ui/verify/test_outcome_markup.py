@@ -6,7 +6,7 @@ from html.parser import HTMLParser
 
 import pytest
 
-from ui.verify import verdict_markup
+from ui.verify import evidence
 
 EVIL = '"><script>alert(1)</script><img src=x onerror=alert(1)>'
 
@@ -32,10 +32,10 @@ class Tags(HTMLParser):
 @pytest.mark.parametrize(
     "html",
     [
-        verdict_markup.mark("failed", EVIL),
-        verdict_markup.names([(EVIL, EVIL)]),
-        verdict_markup.about(EVIL),
-        verdict_markup.tokens(EVIL, [EVIL, EVIL], [1, 2], 1),
+        evidence.mark("failed", EVIL),
+        evidence.heads([(EVIL, EVIL)]),
+        evidence.about(EVIL),
+        evidence.tokens(EVIL, [EVIL, EVIL], [1, 2], 1),
     ],
 )
 def test_words_stay_words(html: str) -> None:
@@ -50,30 +50,30 @@ def test_the_look_at_tags_can_fail() -> None:
 
 @pytest.mark.parametrize("outcome", ["passed", "tie", "failed", "unresolved", "skipped", ""])
 def test_an_outcome_is_a_word_and_a_symbol_of_its_own(outcome: str) -> None:
-    symbol, word = verdict_markup.MARKS[outcome]
-    assert symbol and word in verdict_markup.mark(outcome)
-    assert [pair for pair in verdict_markup.MARKS.values() if word in pair or symbol in pair] == [
+    symbol, word = evidence.MARKS[outcome]
+    assert symbol and word in evidence.mark(outcome)
+    assert [pair for pair in evidence.MARKS.values() if word in pair or symbol in pair] == [
         (symbol, word)
     ]
 
 
 def test_the_first_difference_is_marked_on_both_sides_and_nothing_else_is() -> None:
-    one = verdict_markup.tokens("plain", [" a", " car", "."], [1, 2, 3], 1)
+    one = evidence.tokens("plain", [" a", " car", "."], [1, 2, 3], 1)
     assert one.count("proof-first") == 1 and "first difference" in one
     assert one.count("proof-pale") == 1
-    assert "proof-first" not in verdict_markup.tokens("plain", [" a", " car", "."], [1, 2, 3], None)
+    assert "proof-first" not in evidence.tokens("plain", [" a", " car", "."], [1, 2, 3], None)
 
 
 def test_an_answer_that_ends_where_the_other_goes_on_says_so() -> None:
-    assert "ends here" in verdict_markup.tokens("plain", [" a"], [1], 1)
+    assert "ends here" in evidence.tokens("plain", [" a"], [1], 1)
 
 
 def test_a_long_equal_beginning_is_left_out_and_counted() -> None:
-    html = verdict_markup.tokens("plain", [f"w{i}" for i in range(200)], list(range(200)), 150)
+    html = evidence.tokens("plain", [f"w{i}" for i in range(200)], list(range(200)), 150)
     assert "130 equal tokens" in html and ">w129<" not in html and ">w130<" in html
-    assert ">w0<" in verdict_markup.tokens("plain", ["w0", "w1"], [0, 1], 1)
+    assert ">w0<" in evidence.tokens("plain", ["w0", "w1"], [0, 1], 1)
 
 
 def test_white_space_is_seen() -> None:
-    assert verdict_markup.visible(" a\n") == "␣a⏎" and verdict_markup.visible("") == "(empty)"
-    assert "⏎" in verdict_markup.tokens("plain", ["\n"], [1], None)
+    assert evidence.visible(" a\n") == "␣a⏎" and evidence.visible("") == "(empty)"
+    assert "⏎" in evidence.tokens("plain", ["\n"], [1], None)

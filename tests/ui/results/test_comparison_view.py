@@ -14,7 +14,7 @@ from engine.palette import family_colour
 from engine.report import gate_text
 from engine.storage.run_store import RunInfo
 from tests import fabricate
-from ui.results import gate_view
+from ui.results import comparison_view
 from ui.results.result_sources import Source
 
 pytestmark = pytest.mark.loads
@@ -27,16 +27,16 @@ def source(name: str, **more: Any) -> Source:
 
 def test_the_command_has_only_what_differs_from_the_defaults() -> None:
     sides = source("a"), source("b")
-    assert gate_view.command(sides, gate.DEFAULT, 0.05) == "python -m engine gate a b"
-    told = gate_view.command(sides, ("total", "answers"), 0.025)
+    assert comparison_view.gate_command(sides, gate.DEFAULT, 0.05) == "python -m engine gate a b"
+    told = comparison_view.gate_command(sides, ("total", "answers"), 0.025)
     assert told == "python -m engine gate a b --metric total,answers --margin 2.5%"
 
 
 def test_base_is_the_pinned_run_or_the_older_one() -> None:
     old, new = source("b"), source("a", created="2026-01-02T10:00:00+00:00")
-    assert gate_view.base_and_new([new, old]) == (old, new)
+    assert comparison_view.base_and_new([new, old]) == (old, new)
     pinned = replace(new, baseline=True)
-    assert gate_view.base_and_new([pinned, old]) == (pinned, old)
+    assert comparison_view.base_and_new([pinned, old]) == (pinned, old)
 
 
 def rows(slow: float = 1.0, n: int = 8) -> list[dict[str, Any]]:

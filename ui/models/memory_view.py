@@ -1,0 +1,144 @@
+"""Memory: of each device, with a bar of what is used and the sizes of its models; and the feature
+cache on disk, which imports torch: a background thread imports it.
+
+The bars refresh themselves, and redraw the whole page when any visitor loaded or unloaded a model.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from html import escape as escape_html
+from typing import TYPE_CHECKING
+
+import streamlit as st
+
+from engine.errors import CacheError
+from engine.machine import device
+from engine.machine.device import Memory
+from engine.models import registry
+from engine.models.checkpoint import ModelEntry
+from engine.quoting import gib
+from engine.verify import certificates
+from ui.models import model_actions
+from ui.widgets import notices, preparation
+from ui.widgets.text import count, escape
+
+if TYPE_CHECKING:
+    from engine.pipeline.feature_cache import CacheState
+
+IDLE_S = 3.0  # each refresh uses the CPU that may be timed
+LIVE_S = 1.0
+OTHER_USE = "other use"
+CLEARED = "models_cleared"  # a sentence about the last clearing
+UNKNOWN = "a checkpoint that is not in models.toml"
+INDEX = "Index"
+
+
+def devices(entries: Sequence[ModelEntry]) -> None:
+    drawn = snapshot()
+
+    @st.fragment(run_every=LIVE_S if drawn[1] else IDLE_S)
+    def look() -> None:
+        if snapshot() != drawn:
+            st.rerun()
+        held = registry.resident_bytes()
+        places = {entry: registry.card(entry).device for entry in held}
+        for memory in device.memories():
+            here = {entry: size for entry, size in held.items() if _is_on(memory, places[entry])}
+            free = f"{gib(memory.free)} free of {gib(memory.total)}"
+            words = escape(f"{memory.device}: {memory.label}, {free}")
+            st.progress(1 - memory.free / memory.total, text=words)
+            st.html(facts(sizes(memory, here, entries), memory.device))
+
+    look()
+
+
+def snapshot() -> tuple[frozenset[ModelEntry], frozenset[str]]:
+    """The models in memory and the live jobs, on which the rest of the page depends."""
+    return frozenset(registry.resident()), frozenset(job.id for job in model_actions.JOBS.live())
+
+
+def sizes(
+    memory: Memory, held: Mapping[ModelEntry, int], entries: Sequence[ModelEntry]
+) -> list[tuple[str, str]]:
+    """Models in the order of models.toml (then those no longer in it), and other use."""
+    order = [entry for entry in entries if entry in held]
+    order += [entry for entry in held if entry not in order]
+    rest = max(0, memory.total - memory.free - sum(held.values()))
+    return [*((entry.label, gib(held[entry])) for entry in order), (OTHER_USE, gib(rest))]
+
+
+def _is_on(memory: Memory, place: str) -> bool:
+    """Whether a model on device `place` ("cpu", "cuda", "cuda:1", "mps") uses this memory."""
+    if place.startswith("cuda"):
+        return memory.device == (place if ":" in place else f"{place}:0")
+    return memory.device == "cpu"  # other accelerators share the system's memory
+
+
+def facts(rows: Iterable[tuple[str, str]], about: str) -> str:
+    """Names and values, one pair per line; `about` is the label for screen readers."""
+    inside = "".join(  # a path may break after each slash
+        f"<dt>{escape_html(name)}</dt><dd>{escape_html(value).replace('/', '/<wbr>')}</dd>"
+        for name, value in rows
+    )
+    return f'<dl class="model-facts" aria-label="{escape_html(about)}">{inside}</dl>'
+
+
+def cache(entries: Sequence[ModelEntry]) -> None:
+    """The feature cache, once it is imported: location, entries, hit rate, clearing it."""
+    st.subheader("Feature cache", anchor=False)
+    with st.spinner("Opening the feature cache …"):
+        kept = preparation.cache_code().result()
+    with notices.telling("features", notices.problem):
+        state = kept.shared().state()
+        held = f"{gib(state.bytes)} of {gib(state.limit_bytes)}"
+        share = min(1.0, state.bytes / max(1, state.limit_bytes))
+        st.progress(share, text=escape(f"{held}; then the oldest entries are removed"))
+        rows = [
+            ("Location", str(state.folder)),
+            ("Entries", f"{state.entries:,}"),
+            ("Hit rate", hit_rate(state)),
+            *cached_sizes(state, entries),
+        ]
+        st.html(facts(rows, "Feature cache"))
+        _clearing(state)
+
+
+def hit_rate(state: CacheState) -> str:
+    if state.hit_rate is None:
+        return "no reads since this server started"
+    reads = count(state.hits + state.misses, "read")
+    return f"{state.hit_rate:.0%} ({state.hits:,} of {reads} since this server started)"
+
+
+def cached_sizes(state: CacheState, entries: Sequence[ModelEntry]) -> list[tuple[str, str]]:
+    """The size per checkpoint, which several models may share: those of models.toml in its order
+    and then the others; and of the cache's index."""
+    labels: dict[str, list[str]] = {}
+    for entry in entries:
+        digest = certificates.digest_now(entry) or ""
+        if digest in state.checkpoints:
+            labels.setdefault(digest, []).append(entry.label)
+    for digest in sorted(set(state.checkpoints) - set(labels)):
+        labels[digest] = [f"{UNKNOWN} ({digest[:12]})"]
+    rows = [(", ".join(names), gib(state.checkpoints[one][1])) for one, names in labels.items()]
+    index = state.bytes - sum(size for _, size in state.checkpoints.values())
+    return [*rows, (INDEX, gib(max(0, index)))]
+
+
+def _clearing(state: CacheState) -> None:
+    words = f"all {count(state.entries, 'entry', 'entries')} ({gib(state.bytes)})"
+    with st.popover("Clear …", key="models_clear", disabled=not state.entries):
+        notices.small(f"Clear {words}? The next runs encode their pictures again.", "clear")
+        st.button("Clear", type="primary", key="models_clear_yes", on_click=_clear, args=(words,))
+    if cleared := st.session_state.get(CLEARED):
+        notices.small(cleared, "cleared")
+
+
+def _clear(words: str) -> None:
+    done = f"Cleared {words}."
+    try:
+        preparation.cache_code().result().shared().clear()
+    except CacheError as error:
+        done = str(error)
+    st.session_state[CLEARED] = done
