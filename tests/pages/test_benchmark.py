@@ -116,7 +116,8 @@ def test_a_run_goes_from_start_to_its_results(app: Open) -> None:
     (stages,) = (chart.proto.alt for chart in at.get("vega_lite_chart"))
     medians = re.findall(r"(\w+) ([\d.,]+) ms", stages)
     assert len(medians) > 3  # what the chart says, the table says
-    assert all(float(column(at, f"{name} (ms)")[0]) == float(value) for name, value in medians)
+    told = [float(column(at, f"{name} (ms)")[0]) for name, _ in medians]
+    assert told == pytest.approx([float(ms) for _, ms in medians], abs=0.0051)  # 0.423 and 0.42
     links = [link.proto for link in at.get("page_link")]
     assert found.folder is not None and found.folder.name in links[0].query_string
     assert links[0].label == "Open the results"
