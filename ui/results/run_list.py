@@ -96,7 +96,7 @@ def _unzip() -> None:
 def _field(readable: Mapping[str, Source], chosen: list[str]) -> None:
     st.session_state[FIELD] = chosen
     alike = Counter(map(words, readable.values()))  # the field tells options apart by their words
-    with st.container(horizontal=True, vertical_alignment="bottom"):
+    with st.container(horizontal=True, vertical_alignment="bottom", key="results_field"):
         st.multiselect(
             "Runs",
             list(readable),
