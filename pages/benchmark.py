@@ -80,10 +80,9 @@ def board(job: BenchmarkJob, live: bool) -> None:
 
     @st.fragment(run_every=LOOK_S if live else None)
     def look() -> None:
-        view = job.view()
-        if live and (view.ended or (view.folder is not None) != known):
+        if live and (job.ended or (job.folder is not None) != known):
             st.rerun()
-        run_progress_view.draw(view)
+        run_progress_view.draw(job)
 
     st.subheader(escape(job.title), anchor=False)
     look()
@@ -102,7 +101,7 @@ def others(shown: BenchmarkJob | None) -> None:
     for job in RUN.live():
         if job is shown:
             continue
-        said = f"{job.title}: {run_progress_view.doing(job.view())}"
+        said = f"{job.title}: {run_progress_view.doing(job, job.seen)}"
         with st.container(horizontal=True, vertical_alignment="center"):
             notices.small(said, f"other_{job.id}")
             st.button("Show", key=f"benchmark_show_{job.id}", on_click=RUN.show, args=(job,))

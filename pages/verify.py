@@ -14,12 +14,13 @@ from typing import Any
 import streamlit as st
 from streamlit.delta_generator import DeltaGenerator
 
-from engine.jobs.verify_job import VerifyJob, VerifyView
+from engine.jobs.verify_job import VerifyJob
 from engine.media.dataset import Dataset
 from engine.models import registry
 from engine.models.checkpoint import ModelEntry
 from engine.prompts import DEFAULT_QUESTION, MAX_QUESTION_CHARS
 from engine.types import OPTIONS
+from engine.verify.report import Report
 from engine.verify.verdict import MAX_RUNS, MAX_TOKENS, MIN_TOKENS, VerifyRequest, choose
 from ui.verify import kept_certificates
 from ui.verify.verdict_board import Board
@@ -109,44 +110,43 @@ def show_job(shown: VerifyJob | None, live: bool, entries: Sequence[ModelEntry])
             notices.hint(EMPTY)
         kept_certificates.listed(entries)
         return
-    state, view = st.empty(), shown.view()
-    board = Board(view.report, entries, "verify")
-    kept_certificates.listed(entries, view.certificate["hash"] if view.certificate else "")
+    state = st.empty()
+    board = Board(shown.report, entries, "verify")
+    kept_certificates.listed(entries, shown.certificate["hash"] if shown.certificate else "")
     while True:
-        _status(view, state)
-        board.draw(view.report)
-        if view.ended:
+        ended, found = shown.ended, shown.report
+        _status(shown, ended, found, state)
+        board.draw(found)
+        if ended:
             break
         time.sleep(REDRAW_S)
-        view = shown.view()
     if live:
         st.rerun()
 
 
-def _status(view: VerifyView, place: DeltaGenerator) -> None:
-    found = view.report
+def _status(job: VerifyJob, ended: bool, found: Report, place: DeltaGenerator) -> None:
     done, total = found.progress
-    seconds = f"{view.elapsed_s:,.0f} s"
-    if not view.ended:
-        words = f"{_doing(view)} · {done} of {total} checks · {seconds}"
+    seconds = f"{job.elapsed_s:,.0f} s"
+    if not ended:
+        words = f"{_doing(job)} · {done} of {total} checks · {seconds}"
         place.progress(min(1.0, done / total) if total else 0.0, text=escape(words))
         return
     with place.container():
-        if view.error:
-            notices.ended(view.state, view.error, "verify_job")
+        if job.error:
+            notices.ended(job.state, job.error, "verify_job")
         subject = f"{count(len(found.samples), 'sample')}, {count(found.runs, 'warm run')}"
-        ended = {"done": "Ended", "failed": "Failed", "cancelled": "Cancelled"}[view.state]
-        told = "" if view.state == "done" else f"{count(done, 'check')} · "  # the report has it
-        st.caption(f"{ended} after {seconds} · {told}{subject}")
-        if view.unkept:
-            notices.notice(view.unkept, "unkept")
+        how = {"done": "Ended", "failed": "Failed", "cancelled": "Cancelled"}[job.state]
+        told = "" if job.state == "done" else f"{count(done, 'check')} · "  # the report has it
+        st.caption(f"{how} after {seconds} · {told}{subject}")
+        if job.unkept:
+            notices.notice(job.unkept, "unkept")
 
 
-def _doing(view: VerifyView) -> str:
-    model, sample, what = view.doing
-    if view.state == "queued" or not model:
-        return queued(view.position) if view.position else "Starting"
-    where = f", sample {names_of(view.request.samples)[sample]}" if sample else ""
+def _doing(job: VerifyJob) -> str:
+    model, sample, what = job.step
+    if job.state == "queued" or not model:
+        return queued(job.position) if job.position else "Starting"
+    where = f", sample {names_of(job.request.samples)[sample]}" if sample else ""
     return f"{registry.label(model)}{where}: {what}"
 
 

@@ -149,8 +149,7 @@ def _run(options: argparse.Namespace) -> int:
 
 
 def _code(job: BenchmarkJob) -> int:
-    view = job.view().progress
-    return 1 if view is None or view.incomplete else 0
+    return 1 if job.seen is None or job.seen.incomplete else 0
 
 
 def _by_turns(options: argparse.Namespace) -> int:

@@ -16,7 +16,7 @@ from engine.benchmark import by_turns, execute, prepare, sweep
 from engine.benchmark.cluster.cluster_options import LOCAL, ClusterOptions
 from engine.benchmark.run_progress import Progress, Tracker
 from engine.errors import BadInput
-from engine.jobs.queue import Job, JobView
+from engine.jobs.queue import Job
 from engine.media import dataset
 from engine.media_options import Change
 from engine.models import registry
@@ -27,17 +27,6 @@ from engine.types import Doing
 EVERY_S = 2.0  # between two lines of progress
 CHECKING = "checking the dataset and the checkpoints"
 LEAVING = "leaving Ray"
-
-
-@dataclass(frozen=True, kw_only=True)
-class BenchmarkView(JobView):
-    """The current state of a dataset run.  progress is None until the checks have passed."""
-
-    title: str
-    folder: Path | None
-    stage: str
-    progress: Progress | None
-    cluster: bool = False  # whether workers of a cluster answer
 
 
 def sweep_jobs(plans: Sequence[Plan], root: Path, base: Path | None = None) -> list[BenchmarkJob]:
@@ -68,8 +57,8 @@ class BenchmarkJob(Job):
     sweep: tuple[Path, ...] = ()  # the folders of all runs of a sweep
     place: int = 0  # of this run among them
     swept: Change | None = None  # the change whose strength differs between them
+    doing: str = ""
     _tracker: Tracker | None = None
-    _stage: str = ""
     _told_s: float = field(default_factory=time.monotonic)
 
     @cached_property
@@ -80,24 +69,28 @@ class BenchmarkJob(Job):
         return f"The run {self.resume.name if self.resume else ''}"
 
     @property
+    def seen(self) -> Progress | None:
+        """None until the checks have passed."""
+        return self._tracker.view() if self._tracker else None
+
+    @property
     def progress(self) -> tuple[int, int]:
-        view = self._tracker.view() if self._tracker else None
-        return (view.done, view.planned) if view else (0, 0)
+        return (seen.done, seen.planned) if (seen := self.seen) else (0, 0)
 
     def run(self) -> None:
         """Checks the run, then does the remaining tasks; a failed check is the job's error."""
         self.state = "loading"
         with self._executor() as executor:
-            self._stage = CHECKING
+            self.doing = CHECKING
             ready = self._ready()
             with ready.writer:
                 self.folder, self._tracker = ready.writer.folder, ready.tracker
-                self._stage, self.state = "", "running"
+                self.doing, self.state = "", "running"
                 self._begun(ready)
                 try:
                     outcome = execute.run(ready, self, executor)
                 finally:
-                    self._stage = "" if self.cluster is None else LEAVING
+                    self.doing = "" if self.cluster is None else LEAVING
                 for line in ready.tracker.view().end():
                     self.tell(line)
         if outcome == "cancelled":
@@ -126,14 +119,14 @@ class BenchmarkJob(Job):
         if self.cluster is None:
             return nullcontext()
         if self.plan is not None and self.root is not None:  # what needs no cluster first
-            self._stage = CHECKING
+            self.doing = CHECKING
             self.cluster.check(self.plan)
             if self.folder is not None:
                 run_store.refuse_taken(self.folder)
             prepare.checked(self.plan, dataset.read(self.root), elsewhere=True)
         address = self.cluster.address
-        self._stage = "starting Ray" if address == LOCAL else f"connecting to Ray at {address}"
-        self.tell(f"{self._stage[0].upper()}{self._stage[1:]} ...")
+        self.doing = "starting Ray" if address == LOCAL else f"connecting to Ray at {address}"
+        self.tell(f"{self.doing[0].upper()}{self.doing[1:]} ...")
         from engine.benchmark.cluster.run_session import ClusterExecutor
 
         return ClusterExecutor(self.cluster, cancelled=self.cancelled)
@@ -151,14 +144,4 @@ class BenchmarkJob(Job):
         return execute.prepare(self.plan, found, self.folder, elsewhere, self.together)
 
     def stage(self, name: Doing) -> None:
-        self._stage = name
-
-    def view(self) -> BenchmarkView:
-        state = self.state
-        return self.seen_as(
-            BenchmarkView,
-            state,
-            stage=self._stage,
-            progress=self._tracker.view() if self._tracker else None,
-            cluster=self.cluster is not None,
-        )
+        self.doing = name

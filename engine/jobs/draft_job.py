@@ -13,23 +13,13 @@ from typing import TYPE_CHECKING
 from engine.analysis import drafting
 from engine.analysis.drafting import DraftReport, UntriedSample
 from engine.errors import BadInput, Cancelled, StageScopeError
-from engine.jobs.queue import Job, JobView
+from engine.jobs.queue import Job
 from engine.models import registry
 from engine.pipeline.drafts import LOOKUP, DraftRequest, SampleTrial
 from engine.pipeline.watcher import DraftWatcher
 
 if TYPE_CHECKING:
     from engine.models.adapter import Adapter
-
-
-@dataclass(frozen=True, kw_only=True)
-class DraftView(JobView):
-    """The current state: rounds done, over all samples, and the report once finished."""
-
-    request: DraftRequest
-    done: int
-    total: int
-    report: DraftReport | None
 
 
 @dataclass(eq=False, kw_only=True)
@@ -39,12 +29,16 @@ class DraftJob(Job, DraftWatcher):
     request: DraftRequest
     report: DraftReport | None = None
     title = "The drafting"
-    _done: int = 0
+    done: int = 0  # rounds, over all samples
     _trials: list[SampleTrial] = field(default_factory=list)
     _failed: list[UntriedSample] = field(default_factory=list)
 
     def round(self, done: int, of: int) -> None:
-        self._done = self.finished * of + done
+        self.done = self.finished * of + done
+
+    @property
+    def total(self) -> int:
+        return len(self.request.samples) * (self.request.runs + 1)
 
     @property
     def finished(self) -> int:
@@ -102,7 +96,3 @@ class DraftJob(Job, DraftWatcher):
                 self._failed.append(UntriedSample(sample.id, str(error)))
             self.give_way()
         return first
-
-    def view(self) -> DraftView:
-        state, total = self.state, len(self.request.samples) * (self.request.runs + 1)
-        return self.seen_as(DraftView, state, done=self._done, total=total)

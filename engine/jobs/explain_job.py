@@ -13,7 +13,7 @@ from msgspec import structs
 from engine.attribution import explained
 from engine.attribution.explained import ExplainOptions, ExplainRequest, ExplainWatcher, Explanation
 from engine.errors import BadInput
-from engine.jobs.queue import Job, JobView
+from engine.jobs.queue import Job
 from engine.models import registry
 from engine.models.checkpoint import ModelEntry
 from engine.models.families import ANY_FAMILY
@@ -23,17 +23,6 @@ from engine.storage.explanations import Cost
 from engine.storage.result_rows import ResultRow
 
 
-@dataclass(frozen=True, kw_only=True)
-class ExplainView(JobView):
-    """The current state: inputs scored so far, and the result once finished."""
-
-    request: ExplainRequest
-    done: int
-    of: int  # 0 before the cost is known
-    found: Explanation | None
-    map: bytes  # a PNG; b"" before the end
-
-
 @dataclass(eq=False, kw_only=True)
 class ExplainJob(Job, ExplainWatcher):
     """Explains the words of one answer; it is also the watcher of the explanation."""
@@ -41,7 +30,7 @@ class ExplainJob(Job, ExplainWatcher):
     request: ExplainRequest
     kept: tuple[Path, ResultRow] | None = None  # a run and its answer: the explanation joins them
     found: Explanation | None = None
-    map: bytes = b""
+    map: bytes = b""  # a PNG, at the end
     title = "The explanation"
     _done: tuple[int, int] = (0, 0)
 
@@ -83,10 +72,6 @@ class ExplainJob(Job, ExplainWatcher):
                 self.tell(problem)
         self.map = heatmap.sheet(found)
         self.found = structs.replace(found, pictures=())
-
-    def view(self) -> ExplainView:
-        state, (done, of) = self.state, self._done
-        return self.seen_as(ExplainView, state, done=done, of=of)
 
 
 def cost_of(item: ModelEntry, options: ExplainOptions, pictures: int, raw: bool) -> Cost:

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from typing import ClassVar, Literal
 
 from engine.errors import Cancelled, ModelUnavailable
-from engine.jobs.queue import Job, JobView
+from engine.jobs.queue import Job
 from engine.models import checkpoint_files, registry, variants
 from engine.models.checkpoint import ModelEntry
 from engine.models.checkpoint_files import Step
@@ -14,25 +14,12 @@ from engine.models.checkpoint_files import Step
 Action = Literal["load", "unload", "hash"]
 
 
-@dataclass(frozen=True, kw_only=True)
-class ModelView(JobView):
-    """The current state.  `done` of `total` counts hashed bytes or loaded weights."""
-
-    model: str
-    action: Action
-    cancelling: bool
-    step: Step | None
-    done: int
-    total: int
-    elapsed_s: float
-    freed: int
-
-
 @dataclass(eq=False, kw_only=True)
 class ModelJob(Job):
     """Loads the entry's model, unloads it, or hashes all its files.
 
-    `freed` is the size in bytes of the weights of an unloaded model.
+    `freed` is the size in bytes of the weights of an unloaded model.  `done` of `total`: hashed
+    bytes, or loaded weights.
     """
 
     brief: ClassVar[bool] = True
@@ -60,10 +47,6 @@ class ModelJob(Job):
                 self.freed = size if registry.unload(self.entry) else 0
             else:
                 registry.full_digest(self.entry)
-        self.state = "done"
-
-    def view(self) -> ModelView:
-        return self.seen_as(ModelView, self.state, model=self.title, cancelling=self.stopping)
 
     def _follow(self, step: Step, done: int, total: int) -> None:
         self.step, self.done, self.total = step, done, total

@@ -1,8 +1,7 @@
 """A queue of jobs and one worker thread for the device; jobs continue when a page is left.
 
-Jobs run one after another, so that models under comparison never share the device.  A page reads a
-job through its view, and each read is a heartbeat: a job with `patience_s` is cancelled if it is
-not read for that time.
+Jobs run one after another, so that models under comparison never share the device.  A job with
+`patience_s` is cancelled if no page reads its view for that time.
 """
 
 from __future__ import annotations
@@ -16,9 +15,9 @@ from abc import ABC, abstractmethod
 from collections import deque
 from collections.abc import Callable
 from contextlib import suppress
-from dataclasses import dataclass, field, fields
+from dataclasses import dataclass, field
 from functools import lru_cache
-from typing import Any, ClassVar, Literal, TypeVar
+from typing import ClassVar, Literal
 
 from engine.errors import Cancelled, StageScopeError
 from engine.models import registry
@@ -28,23 +27,6 @@ log = logging.getLogger(__name__)
 State = Literal["queued", "loading", "running", "done", "failed", "cancelled"]
 ENDED = ("done", "failed", "cancelled")
 KEPT = 600  # finished jobs that a link can reopen; one comparison has up to 30
-
-
-@dataclass(frozen=True, kw_only=True)
-class JobView:
-    """What a page reads of a job.  position 0 is the running job."""
-
-    id: str
-    state: State
-    position: int
-    error: str
-
-    @property
-    def ended(self) -> bool:
-        return self.state in ENDED
-
-
-View = TypeVar("View", bound=JobView)
 
 
 @dataclass(eq=False)
@@ -84,15 +66,6 @@ class Job(Watcher, ABC):
     def stopping(self) -> bool:
         """Cancelled but not ended yet: the current step cannot be interrupted."""
         return self._cancel.is_set() and not self.ended
-
-    def seen_as(self, kind: type[View], state: State, **more: Any) -> View:
-        """The view of this kind with the job's attributes, and what `more` gives; a heartbeat.
-
-        Read the `state` before anything else: all is there when it is a final one.
-        """
-        self._last_read = time.monotonic()
-        names = (one.name for one in fields(kind) if hasattr(self, one.name))
-        return kind(**{name: getattr(self, name) for name in names} | {"state": state} | more)
 
     @property
     def position(self) -> int:

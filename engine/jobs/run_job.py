@@ -9,7 +9,7 @@ from itertools import pairwise
 from typing import TYPE_CHECKING, ClassVar, Literal
 
 from engine.errors import BadInput
-from engine.jobs.queue import Job, JobView, State
+from engine.jobs.queue import ENDED, Job, State
 from engine.models import registry, variants
 from engine.quoting import cut
 from engine.types import Doing, Mode, RunRequest, RunResult, Span
@@ -22,13 +22,17 @@ GENERATE = "generate"  # in hooked mode, vision and prefill are told apart at th
 
 
 @dataclass(frozen=True, kw_only=True)
-class RunView(JobView):
-    """The current state of a run.
+class RunView:
+    """The current state of a run.  position 0 is the running job.
 
     `progress`: the stages so far.  It grows all the time and does not count in a comparison of two
     views.
     """
 
+    id: str
+    state: State
+    position: int
+    error: str
     model: str
     stage: Doing | Literal[""]
     queued_ms: float  # time in the queue, not part of the run
@@ -42,6 +46,10 @@ class RunView(JobView):
     progress: tuple[Span, ...] = field(default=(), compare=False)
     repeat: int = 1  # this is the repeat-th of `repeats` runs of the same request
     repeats: int = 1
+
+    @property
+    def ended(self) -> bool:
+        return self.state in ENDED
 
 
 @dataclass(eq=False, kw_only=True)
@@ -75,19 +83,27 @@ class RunJob(Job):
         self._last_text = text
 
     def view(self) -> RunView:
+        """A heartbeat.  The state is read first: all is there when it is a final one."""
+        self._last_read = time.monotonic()
         state, tokens, result = self.state, list(self._tokens), self.result
         times = [ms for _, ms in tokens]
         rate = (len(times) - 1) / (times[-1] - times[0]) * 1000 if len(times) > 1 else None
         now = time.monotonic() if self._ended is None else self._ended
-        return self.seen_as(
-            RunView,
-            state,
+        return RunView(
+            id=self.id,
+            state=state,
+            position=self.position,
+            error=self.error,
             model=self.request.model,
             stage=self._stage,
+            queued_ms=self.queued_ms,
             text=result.generation.text if result else self._text([t for t, _ in tokens]),
             new_tokens=len(tokens),
             ttft_ms=times[0] if times else self._first_ms,
             tokens_per_s=result.tokens_per_s if result else rate,
+            result=result,
+            request=self.request,
+            stopping=self.stopping,
             progress=progress(list(self._marks), times, now, self.request.how.mode),
         )
 

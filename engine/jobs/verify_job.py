@@ -2,36 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
 from engine.errors import BadInput, Cancelled
-from engine.jobs.queue import Job, JobView
+from engine.jobs.queue import Job
 from engine.verify import certificates, report
 from engine.verify.report import Report
 from engine.verify.verdict import Verdict, VerifyRequest, VerifyWatcher
 
 WRONG = ("failed", "skipped")  # outcomes that are not a proof
-
-
-@dataclass(frozen=True, kw_only=True)
-class VerifyView(JobView):
-    """The current state of a verification."""
-
-    request: VerifyRequest
-    doing: tuple[str, str, str]  # model, sample, check; empty if none
-    verdicts: tuple[Verdict, ...]
-    certificate: Mapping[str, Any] | None
-    unkept: str
-    elapsed_s: float  # without time in the queue
-
-    @property
-    def report(self) -> Report:
-        """What the certificate says once there is one."""
-        if self.certificate is not None:
-            return report.of_certificate(self.certificate)
-        return report.running(self.request, self.verdicts, self.doing, self.ended)
 
 
 @dataclass(eq=False, kw_only=True)
@@ -42,28 +22,31 @@ class VerifyJob(Job, VerifyWatcher):
     dataset: str
     certificate: dict[str, Any] | None = None
     unkept: str = ""  # why the certificate was not saved
-    _doing: tuple[str, str, str] = ("", "", "")
-    _verdicts: list[Verdict] = field(default_factory=list)
+    step: tuple[str, str, str] = ("", "", "")  # model, sample, check
+    verdicts: list[Verdict] = field(default_factory=list)
 
     @property
     def title(self) -> str:
         return "The verification"
 
     @property
-    def verdicts(self) -> tuple[Verdict, ...]:
-        return tuple(self._verdicts)
+    def report(self) -> Report:
+        """What the certificate says once there is one."""
+        if self.certificate is not None:
+            return report.of_certificate(self.certificate)
+        return report.running(self.request, tuple(self.verdicts), self.step, self.ended)
 
     @property
     def progress(self) -> tuple[int, int]:
-        return self.view().report.progress
+        return self.report.progress
 
     def doing(self, model: str, sample: str, what: str) -> None:
-        if (model, sample) != self._doing[:2]:
+        if (model, sample) != self.step[:2]:
             self.tell(f"{model}: {f'sample {sample}' if sample else what} ...")
-        self._doing = (model, sample, what)
+        self.step = (model, sample, what)
 
     def found(self, verdict: Verdict) -> None:
-        self._verdicts.append(verdict)
+        self.verdicts.append(verdict)
         if verdict.outcome in WRONG:
             self.tell(f"{verdict.model}: {verdict.title}: {verdict.sentence}")
 
@@ -83,7 +66,3 @@ class VerifyJob(Job, VerifyWatcher):
         except BadInput as error:
             self.unkept = str(error)
             self.tell(self.unkept)
-        self.state = "done"
-
-    def view(self) -> VerifyView:
-        return self.seen_as(VerifyView, self.state, doing=self._doing)

@@ -42,29 +42,29 @@ def test_a_run_in_the_queue_is_watched_to_its_end(root: Path) -> None:
     first, second = (BenchmarkJob(plan=plan(root), root=root) for _ in range(2))
     for job in (first, second):
         queue.submit(job)
-    assert second.view().position in (0, 1)
+    assert second.position in (0, 1)
     view = wait(first)
-    assert view.state == "done" and not view.error and view.progress
-    assert (view.progress.done, view.progress.planned) == (4, 4)
-    assert view.progress.models[0].medians["decode"] > 0
+    assert view.state == "done" and not view.error and view.seen
+    assert (view.seen.done, view.seen.planned) == (4, 4)
+    assert view.seen.models[0].medians["decode"] > 0
     assert run_store.read(view.folder).state == "finished"
     assert wait(second).folder != view.folder
     infos = run_store.listing(view.folder.parent)
-    assert {info.folder for info in infos} == {view.folder, second.view().folder}
+    assert {info.folder for info in infos} == {view.folder, second.folder}
 
 
 def test_cancel_and_resume(root: Path) -> None:
     queue = jobs.Jobs()
     job = BenchmarkJob(plan=plan(root, tokens=100), root=root)
     queue.submit(job)
-    view = wait(job, lambda view: view.progress is not None and view.progress.done >= 1)
+    view = wait(job, lambda view: view.seen is not None and view.seen.done >= 1)
     job.cancel()
     view = wait(job)
-    assert view.state == "cancelled" and view.progress.done < 4
+    assert view.state == "cancelled" and view.seen.done < 4
     rest = BenchmarkJob(resume=view.folder)
     queue.submit(rest)
     done = wait(rest)
-    assert done.state == "done" and done.progress.done == 4 and done.folder == view.folder
+    assert done.state == "done" and done.seen.done == 4 and done.folder == view.folder
     kept = [row.task for _, row in run_store.read(view.folder).results()]
     assert len(set(kept)) == len(kept)
 
@@ -73,7 +73,7 @@ def test_a_compare_gets_the_device_between_two_samples_and_the_run_notes_it(root
     queue = jobs.Jobs()
     long = BenchmarkJob(plan=plan(root, tokens=100, repeat=2), root=root)
     queue.submit(long)
-    wait(long, lambda view: view.progress is not None and view.progress.done >= 1)
+    wait(long, lambda view: view.seen is not None and view.seen.done >= 1)
     sample = dataset.read(root).samples[0]
     brief = RunJob(
         request=RunRequest(
@@ -84,7 +84,7 @@ def test_a_compare_gets_the_device_between_two_samples_and_the_run_notes_it(root
     wait(brief)
     assert long.state == "running"
     view = wait(long)
-    assert view.state == "done" and view.progress.paused_ms > 0
+    assert view.state == "done" and view.seen.paused_ms > 0
     found = [row for _, row in run_store.read(view.folder).results()]
     paused = [row for row in found if row.paused_ms]
     assert len(paused) == 1 and brief.result is not None
@@ -98,8 +98,7 @@ def test_a_refusal_is_the_jobs_sentence(root: Path, tmp_path: Path) -> None:
         (BenchmarkJob(), "needs a plan"),
     ):
         job.work()
-        view = job.view()
-        assert view.state == "failed" and words in view.error and view.progress is None
+        assert job.state == "failed" and words in job.error and job.seen is None
 
 
 def test_two_jobs_on_one_run(root: Path, tmp_path: Path) -> None:
@@ -120,22 +119,22 @@ def test_a_run_on_a_cluster_says_what_it_does_before_and_after(
 
     class Telling(HerePool):
         def start(self, *about: Any) -> str:
-            said.append(("begun", job.view().stage))
+            said.append(("begun", job.doing))
             if lost:
                 raise ClusterError("The connection is lost.")
             return super().start(*about)
 
         def close(self) -> None:
-            said.append(("closed", job.view().stage))
+            said.append(("closed", job.doing))
 
     def connect(*_: object) -> Telling:
-        said.append(("connected", job.view().stage))
+        said.append(("connected", job.doing))
         return Telling({"x": "n1"})
 
     ready = job._ready
 
     def prepared() -> Any:
-        said.append(("prepared", job.view().stage))
+        said.append(("prepared", job.doing))
         return ready()
 
     monkeypatch.setattr(run_session, "Link", connect)

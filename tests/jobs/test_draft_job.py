@@ -160,7 +160,7 @@ def test_progress_counts_rounds_and_cancel_ends_it(sample: Sample) -> None:
 
     def look(done: int, of: int) -> None:
         count(done, of)
-        seen.append((one.view().done, one.view().total))
+        seen.append((one.done, one.total))
         if done == 1:
             one.cancel()
 
@@ -168,7 +168,7 @@ def test_progress_counts_rounds_and_cancel_ends_it(sample: Sample) -> None:
     one.work()
     assert seen == [(0, 3), (1, 3)]
     assert one.state == "cancelled" and isinstance(one.failure, Cancelled)
-    assert one.report is None and one.view().ended
+    assert one.report is None and one.ended
 
 
 @pytest.fixture

@@ -35,13 +35,13 @@ def test_the_result_and_its_map_stay_with_the_job(model: str, moments: int, samp
     entry = registry.entry(model)
     planned = explain_job.cost_of(entry, SMALL, max(moments, 1), False)
     one.work()
-    view = one.view()
-    assert view.state == "done", one.error
-    assert view.found is not None and not view.found.pictures
-    assert len(view.found.cells) == 4 and len(view.found.moments) == moments
-    assert view.done == view.of == planned.encodings == view.found.cost.encodings
-    assert planned.prefills == view.found.cost.prefills
-    assert Pictures.open(io.BytesIO(view.map)).format == "PNG"
+    assert one.state == "done", one.error
+    assert one.found is not None and not one.found.pictures
+    assert len(one.found.cells) == 4 and len(one.found.moments) == moments
+    assert one.progress == (planned.encodings, planned.encodings)
+    assert planned.encodings == one.found.cost.encodings
+    assert planned.prefills == one.found.cost.prefills
+    assert Pictures.open(io.BytesIO(one.map)).format == "PNG"
     seconds = explain_job.cost_of(entry, SMALL, 1, False).seconds
     assert seconds is not None and seconds > 0 and model in cells.measured_ms
 
@@ -57,7 +57,7 @@ def test_cancel_between_two_batches_gives_no_result(sample: Sample) -> None:
     one.done = stops  # type: ignore[method-assign]
     one.work()
     assert one.state == "cancelled" and isinstance(one.failure, Cancelled)
-    assert seen == [(1, 5)] and one.view().found is None and one.view().map == b""
+    assert seen == [(1, 5)] and one.found is None and one.map == b""
     assert one.error == "The explanation was cancelled."
 
 

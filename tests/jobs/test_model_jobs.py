@@ -62,7 +62,7 @@ def test_cancel_ends_at_the_next_report_and_leaves_nothing(
     monkeypatch.setattr(job, "_follow", cancelled_there)
     job.work()
     assert job.state == "cancelled" and "nothing is kept" in job.error
-    assert job.view().step == step and entry not in registry.resident()
+    assert job.step == step and entry not in registry.resident()
     known = settings.load().hashes_file.exists()
     assert known == (step == "weights")  # a hash that was finished is kept, half of one never
     again = ModelJob(entry=entry)
@@ -70,13 +70,12 @@ def test_cancel_ends_at_the_next_report_and_leaves_nothing(
     assert again.state == "done" and entry in registry.resident()
 
 
-def test_a_view_tells_all_of_a_hash(entry: ModelEntry) -> None:
+def test_a_job_tells_all_of_a_hash(entry: ModelEntry) -> None:
     job = ModelJob(entry=entry, action="hash")
-    assert job.view().state == "queued" and job.view().elapsed_s == 0
+    assert job.state == "queued" and job.elapsed_s == 0
     job.work()
-    view = job.view()
-    assert (view.state, view.step, view.model, view.error) == ("done", "hash", "tiny-llava", "")
-    assert view.ended and view.done == view.total > 1000 and not view.cancelling
+    assert (job.state, job.step, job.title, job.error) == ("done", "hash", "tiny-llava", "")
+    assert job.ended and job.done == job.total > 1000 and not job.stopping
     assert registry.card(entry).digest == registry.full_digest(entry)
 
 
@@ -84,4 +83,4 @@ def test_what_cannot_be_loaded_is_refused_before_it_is_hashed(entry: ModelEntry)
     other = replace(entry, family="video_llava")
     job = ModelJob(entry=other)
     job.work()
-    assert job.state == "failed" and "model_type" in job.error and job.view().step is None
+    assert job.state == "failed" and "model_type" in job.error and job.step is None

@@ -296,7 +296,7 @@ def test_failures_come_with_their_reasons_as_plain_text(app: Open) -> None:
         picture.write_bytes(b"no picture")
     found = wait(job(start(at)))
     at.run()
-    assert found.view().progress.failed == 2 and metrics(at)["Failed"] == "2"
+    assert found.seen.failed == 2 and metrics(at)["Failed"] == "2"
     assert column(at, "total (ms)") == ["–"]
     reasons = [text.value for text in at.text if text.value.startswith("Tiny llava, sample")]
     assert len(reasons) == 2

@@ -11,13 +11,13 @@ from engine.verify import report
 from engine.verify.coverage import ALWAYS
 from engine.verify.report import CLAIMS, Report, Summary, of_certificate, shared, summary
 from engine.verify.verdict import CHECKS, ONCE, Outcome
-from tests.ui.verify.made import REQUEST, A, B, certificate, verdicts, view
+from tests.ui.verify.made import REQUEST, A, B, certificate, job, verdicts
 
 TWO = replace(REQUEST, models=("one", "two"))
 
 
 def test_a_view_and_its_certificate_hold_the_same_rows() -> None:
-    live = view(verdicts()).report
+    live = job(verdicts()).report
     kept = of_certificate(certificate())
     assert live.rows == kept.rows and live.samples == kept.samples == (A, B)
     assert live.runs == kept.runs == 2
@@ -25,29 +25,29 @@ def test_a_view_and_its_certificate_hold_the_same_rows() -> None:
 
 
 def test_a_job_that_has_its_certificate_shows_what_that_says() -> None:
-    done = view([], state="done", certificate=certificate()).report
+    done = job([], state="done", certificate=certificate()).report
     assert done.certificate is not None and done.models[0].verified is True
     assert done.models[0].place == "cpu (x86_64)"
 
 
 def test_progress_counts_checks_and_forgets_what_a_failed_model_leaves_out() -> None:
     all_checks = 2 * (len(CHECKS) - len(ONCE)) + len(ONCE)
-    start = view(verdicts()[:4]).report
+    start = job(verdicts()[:4]).report
     assert start.progress == (4, all_checks)
     failed = verdicts()[:1]
-    later = view(failed, request=TWO, doing=("two", A, "timing")).report
+    later = job(failed, request=TWO, step=("two", A, "timing")).report
     assert later.progress == (1, 1 + all_checks)
-    assert view(failed, state="cancelled").report.progress == (1, 1)
+    assert job(failed, state="cancelled").report.progress == (1, 1)
 
 
 def test_a_model_left_behind_has_its_verdict_before_the_others() -> None:
-    found = view(verdicts(), request=TWO, doing=("two", A, "timing")).report
+    found = job(verdicts(), request=TWO, step=("two", A, "timing")).report
     assert [model.verified for model in found.models] == [True, None]
 
 
 def test_the_worst_finding_of_a_cell_comes_first() -> None:
     rows = [*verdicts(), *verdicts(changed={("answer", A): "failed"})[:1]]
-    found = view(rows).report.found("one", "answer", A)
+    found = job(rows).report.found("one", "answer", A)
     assert [row.outcome for row in found] == ["failed", "passed"]
 
 
@@ -120,21 +120,21 @@ def test_what_is_open_for_the_same_reason_is_one_sentence() -> None:
 
 
 def test_while_it_goes_on_nothing_is_claimed() -> None:
-    said = of(view(verdicts()[:5]).report)
+    said = of(job(verdicts()[:5]).report)
     assert said.state == "checking" and said.proved == ()
     assert said.headline == "5 checks done, none failed so far."
-    failed = of(view(verdicts(changed={("answer", A): "failed"})[:5]).report)
+    failed = of(job(verdicts(changed={("answer", A): "failed"})[:5]).report)
     assert failed.state == "refused" and "1 failed: Answers" in failed.headline
-    waiting = of(view([], doing=("", "", "")).report)
+    waiting = of(job([], step=("", "", "")).report)
     assert waiting.state == "waiting"
 
 
 def test_what_was_cancelled_says_what_was_not_done() -> None:
-    early = view(verdicts()[:5], state="cancelled").report
+    early = job(verdicts()[:5], state="cancelled").report
     said = of(early)
     assert said.state == "unfinished" and "did not finish" in said.headline
     assert re.fullmatch(r"Not done on every sample: \d+ checks\.", limits(early)[0])
-    late = limits(view(verdicts()[:-3], state="cancelled").report)
+    late = limits(job(verdicts()[:-3], state="cancelled").report)
     assert late[0] == "Not done on every sample: Model unchanged; Effect of the input."
-    whole = view(verdicts(), state="cancelled").report
+    whole = job(verdicts(), state="cancelled").report
     assert "there is no certificate" in of(whole).headline and not whole.models[0].verified

@@ -11,7 +11,7 @@ from engine.analysis import model_summary
 from engine.analysis.compared import StageTimes
 from engine.analysis.metrics import BY_NAME
 from engine.benchmark.run_progress import RATED, ModelProgress, Progress, WorkerView
-from engine.jobs.benchmark_job import CHECKING, LEAVING, BenchmarkView
+from engine.jobs.benchmark_job import CHECKING, LEAVING, BenchmarkJob
 from engine.models import registry
 from engine.report.blocks import ReportTable
 from engine.types import STAGES
@@ -48,24 +48,23 @@ WORKERS_HELP = (
 ENDS = {"done": "Finished", "failed": "Failed", "cancelled": "Cancelled"}
 
 
-def draw(view: BenchmarkView) -> None:
-    """The whole view."""
-    found = view.progress
+def draw(job: BenchmarkJob) -> None:
+    found = job.seen
     if found is None:
-        st.progress(0.0, text=escape(doing(view)))
+        st.progress(0.0, text=escape(doing(job, found)))
     else:
         share = min(1.0, found.done / found.planned) if found.planned else 0.0
         done = f"{found.done:,} of {count(found.planned, 'result')}"
-        st.progress(share, text=escape(f"{done} · {doing(view)}"))
+        st.progress(share, text=escape(f"{done} · {doing(job, found)}"))
         with st.container(horizontal=True, gap="medium"):
-            for name, value, help_text in numbers(found, view.ended):
+            for name, value, help_text in numbers(found, job.ended):
                 st.metric(name, value, help=help_text, width="content")
-    if view.error:
-        notices.ended(view.state, view.error, "benchmark_job")
+    if job.error:
+        notices.ended(job.state, job.error, "benchmark_job")
     if found is None:
         return
-    workers(found, view.ended)
-    _models(found, view.ended)
+    workers(found, job.ended)
+    _models(found, job.ended)
     if found.failures:
         st.subheader(f"Failures ({found.failed:,})", anchor=False)
         for place, one in enumerate(reversed(found.failures[-FEW:])):
@@ -76,18 +75,18 @@ def draw(view: BenchmarkView) -> None:
     _notes(found)
 
 
-def doing(view: BenchmarkView) -> str:
+def doing(job: BenchmarkJob, found: Progress | None) -> str:
     """The current step, in a few words."""
-    if view.state == "queued":
-        return queued(view.position) if view.position else "Starting"
-    if view.ended:
-        return ENDS[view.state]
-    if view.progress is None or view.stage == LEAVING:
-        words = view.stage or CHECKING
+    if job.state == "queued":
+        return queued(job.position) if job.position else "Starting"
+    if job.ended:
+        return ENDS[job.state]
+    if found is None or job.doing == LEAVING:
+        words = job.doing or CHECKING
         return f"{words[0].upper()}{words[1:]} …"
-    stage = f", {view.stage}" if view.stage else ""
-    first = "waiting for workers" if view.cluster else "starting"
-    return f"{view.progress.current or first}{stage}"
+    stage = f", {job.doing}" if job.doing else ""
+    first = "waiting for workers" if job.cluster else "starting"
+    return f"{found.current or first}{stage}"
 
 
 def numbers(found: Progress, ended: bool) -> list[tuple[str, str, str]]:

@@ -8,7 +8,7 @@ import streamlit as st
 
 from engine.analysis import drafting
 from engine.analysis.drafting import DraftReport
-from engine.jobs.draft_job import DraftJob, DraftView
+from engine.jobs.draft_job import DraftJob
 from engine.models import registry
 from engine.models.checkpoint import ModelEntry
 from engine.pipeline.drafts import LOOKUP, MAX_GAMMA, DraftRequest, SampleTrial
@@ -73,7 +73,7 @@ def section(
     if job is not None and live:
         followed_runs.bar(job, LOOK_S, _progress)
     elif job is not None:
-        _ended(job.view())
+        _ended(job)
 
 
 def _choose(models: Sequence[ModelEntry]) -> tuple[str, str, int, int]:
@@ -91,33 +91,33 @@ def _choose(models: Sequence[ModelEntry]) -> tuple[str, str, int, int]:
     return target, draft, int(gamma), int(runs)
 
 
-def _progress(view: DraftView) -> tuple[float, str]:
-    words = f"Round {view.done + 1:,} of {view.total:,} (the first is a warm-up)"
-    return view.done / view.total, "Loading the models …" if view.state == "loading" else words
+def _progress(job: DraftJob) -> tuple[float, str]:
+    words = f"Round {job.done + 1:,} of {job.total:,} (the first is a warm-up)"
+    return job.done / job.total, "Loading the models …" if job.state == "loading" else words
 
 
-def _ended(view: DraftView) -> None:
-    request = view.request
+def _ended(job: DraftJob) -> None:
+    request = job.request
     target = registry.label(request.target)
     draft = LOOKUP_WORDS if request.draft == LOOKUP else registry.label(request.draft)
     subject = f"{name_of(request.samples[0])}: {request.prompt}"
     how = f"{target}, drafted by {draft}, up to {request.gamma} tokens at once"
     notices.small(f"{subject}\n{how}; {request.how}", "draft_subject")
-    if view.report is None:
-        notices.ended(view.state, view.error, "draft_error")
+    if job.report is None:
+        notices.ended(job.state, job.error, "draft_error")
         return
-    (notices.notice if view.report.equal else notices.problem)(
-        drafting.sentence(view.report), "draft_outcome"
+    (notices.notice if job.report.equal else notices.problem)(
+        drafting.sentence(job.report), "draft_outcome"
     )
-    for name in view.report.off_script:
+    for name in job.report.off_script:
         notices.notice(f"{registry.label(name)}: {OFF_SCRIPT}", f"draft_off_script_{name}")
     with st.container(horizontal=True, gap="small"):
-        for name, value in figures(view.report).items():
+        for name, value in figures(job.report).items():
             st.metric(name, escape(value), help=FIGURES[name], width="content")
-    _answer(view.report.samples[0])
-    rates = ", ".join(map(_number, view.report.rates))
+    _answer(job.report.samples[0])
+    rates = ", ".join(map(_number, job.report.rates))
     lines = [f"Accepted by position in the draft: {rates}."]
-    if (cost := view.report.pass_cost) is not None:
+    if (cost := job.report.pass_cost) is not None:
         lines.append(f"A pass over a draft costs as much as {cost:.2f} single tokens.")
     notices.small(" ".join(lines), "draft_details")
 

@@ -10,7 +10,7 @@ from engine.attribution import wording
 from engine.attribution.explained import FILLS, ExplainOptions, ExplainRequest, Fill
 from engine.errors import StageScopeError
 from engine.jobs import explain_job
-from engine.jobs.explain_job import ExplainJob, ExplainView
+from engine.jobs.explain_job import ExplainJob
 from engine.jobs.run_job import RunView
 from engine.media.thumbnails import stamp_of
 from engine.models import registry
@@ -167,21 +167,21 @@ def _start(view: RunView, words: str) -> None:
         JOB.start(ExplainJob(request=request, owner=uploads.owner(view.request.sample)))
 
 
-def _progress(view: ExplainView) -> tuple[float, str]:
-    words = f"{view.done:,} of {view.of:,} encodings" if view.of else "Starting …"
-    share = min(1.0, view.done / view.of) if view.of else 0.0
-    return share, "Loading the model …" if view.state == "loading" else words
+def _progress(job: ExplainJob) -> tuple[float, str]:
+    done, of = job.progress
+    words = f"{done:,} of {of:,} encodings" if of else "Starting …"
+    share = min(1.0, done / of) if of else 0.0
+    return share, "Loading the model …" if job.state == "loading" else words
 
 
 def _ended(job: ExplainJob, views: Sequence[RunView], labels: dict[str, str]) -> None:
     """The result, or why there is none; of another answer, that it is of another one."""
-    view = job.view()
-    run = view.request.run
+    run = job.request.run
     subject = f"{labels.get(run.model, run.model)} · {name_of(run.sample)}: {run.prompt}"
     notices.small(subject, "explain_subject")
-    if view.found is None:
-        notices.ended(view.state, view.error, "explain_error")
+    if job.found is None:
+        notices.ended(job.state, job.error, "explain_error")
         return
     if not any(explains(job, one) for one in views):
-        notices.notice(OTHER.format(view.found.answer), "explain_other")
-    explanation_view.draw(view.found, view.map, name_of(run.sample), "compare")
+        notices.notice(OTHER.format(job.found.answer), "explain_other")
+    explanation_view.draw(job.found, job.map, name_of(run.sample), "compare")

@@ -5,7 +5,7 @@ from __future__ import annotations
 import streamlit as st
 
 from engine.jobs import queue
-from engine.jobs.model_jobs import Action, ModelJob, ModelView
+from engine.jobs.model_jobs import Action, ModelJob
 from engine.models import registry
 from engine.models.checkpoint import ModelEntry
 from engine.quoting import gib
@@ -50,10 +50,10 @@ def show(entry: ModelEntry, loadable: bool, hashable: bool) -> None:
     job = of(entry)
     if job is not None and not job.ended:
         followed_runs.bar(job, LOOK_S, progress)
-        view = job.view()
-        settled = view.cancelling or view.action == "unload"
-        key = f"models_cancel_{view.model}"
-        st.button("Cancel", key=key, on_click=job.cancel, disabled=settled)
+        settled = job.stopping or job.action == "unload"
+        st.button(
+            "Cancel", key=f"models_cancel_{entry.name}", on_click=job.cancel, disabled=settled
+        )
         return
     resident = entry in registry.resident()
     offered: list[Action] = ["unload"] if resident else ["load"] if loadable else []
@@ -64,26 +64,25 @@ def show(entry: ModelEntry, loadable: bool, hashable: bool) -> None:
             st.button(label, key=key, help=help_text, on_click=start, args=(entry, action))
     if job is None:
         return
-    view = job.view()
     # A failure is shown until the model is loaded or retried.
-    failed = view.state == "failed" and (view.action == "hash" or not resident)
-    if failed or view.state == "cancelled":
-        notices.ended(view.state, view.error, f"model_{entry.name}")
-    elif view.action == "unload" and view.freed and not resident:
-        notices.small(f"Unloaded: {gib(view.freed)} of weights freed.", f"model_{entry.name}")
+    failed = job.state == "failed" and (job.action == "hash" or not resident)
+    if failed or job.state == "cancelled":
+        notices.ended(job.state, job.error, f"model_{entry.name}")
+    elif job.action == "unload" and job.freed and not resident:
+        notices.small(f"Unloaded: {gib(job.freed)} of weights freed.", f"model_{entry.name}")
 
 
-def progress(view: ModelView) -> tuple[float, str]:
-    share = view.done / view.total if view.total else 0.0
-    return min(1.0, share), doing(view)
+def progress(job: ModelJob) -> tuple[float, str]:
+    share = job.done / job.total if job.total else 0.0
+    return min(1.0, share), doing(job)
 
 
-def doing(view: ModelView) -> str:
-    if view.cancelling:
-        return f"Cancelling … {view.elapsed_s:,.0f} s"
+def doing(job: ModelJob) -> str:
+    if job.stopping:
+        return f"Cancelling … {job.elapsed_s:,.0f} s"
     step = ""
-    if view.step == "hash":
-        step = f": {gib(view.done)} of {gib(view.total)} read for the hash"
-    elif view.step == "weights":
-        step = f": {view.done:,} of {view.total:,} weights"
-    return f"{BUTTONS[view.action][1]}{step} … {view.elapsed_s:,.0f} s"
+    if job.step == "hash":
+        step = f": {gib(job.done)} of {gib(job.total)} read for the hash"
+    elif job.step == "weights":
+        step = f": {job.done:,} of {job.total:,} weights"
+    return f"{BUTTONS[job.action][1]}{step} … {job.elapsed_s:,.0f} s"

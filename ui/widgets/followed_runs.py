@@ -9,7 +9,7 @@ import time
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
-from typing import Any, Generic, TypeVar
+from typing import Generic, TypeVar
 
 import streamlit as st
 
@@ -41,16 +41,15 @@ def stop(jobs: Sequence[Job]) -> None:
         time.sleep(0.01)
 
 
-def bar(job: Any, every_s: float, words: Callable[[Any], tuple[float, str]]) -> None:
-    """The progress of a job, to its end; `words`: the share that is done and the step of a view."""
+def bar(job: J, every_s: float, words: Callable[[J], tuple[float, str]]) -> None:
+    """The progress of a job, to its end; `words`: the share that is done and the step."""
 
     @st.fragment(run_every=every_s)
     def look() -> None:
-        view = job.view()
-        if view.ended:
+        if job.ended:
             st.rerun()
-        share, text = words(view)
-        st.progress(share, text=queued(view.position) if view.state == "queued" else text)
+        share, text = words(job)
+        st.progress(share, text=queued(job.position) if job.state == "queued" else text)
 
     look()
 

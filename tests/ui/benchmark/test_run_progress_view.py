@@ -1,15 +1,18 @@
 from __future__ import annotations
 
-from pathlib import Path
 from typing import Any
 
 import pytest
 from streamlit.testing.v1 import AppTest
 
+from engine.benchmark.cluster.cluster_options import ClusterOptions
 from engine.benchmark.run_progress import ModelProgress, Progress, WorkerView
-from engine.jobs.benchmark_job import BenchmarkView
+from engine.jobs.benchmark_job import BenchmarkJob
+from engine.jobs.queue import Jobs
 from engine.models import registry
 from ui.benchmark import run_progress_view
+
+RAY = ClusterOptions()
 
 
 def progress(**more: Any) -> Progress:
@@ -21,36 +24,37 @@ def progress(**more: Any) -> Progress:
     return Progress(**given | more)
 
 
-def view(**more: Any) -> BenchmarkView:
-    given: dict[str, Any] = {
-        "id": "x", "title": "The run of a", "state": "running", "position": 0,
-        "folder": Path("/runs/x"), "stage": "vision", "progress": progress(), "error": "",
-    }  # fmt: skip
-    return BenchmarkView(**given | more)
+def job(**more: Any) -> BenchmarkJob:
+    return BenchmarkJob(**{"state": "running", "doing": "vision"} | more)
+
+
+def behind_two(**more: Any) -> BenchmarkJob:
+    queued, waiting = job(state="queued", **more), Jobs()
+    waiting._busy = job()
+    waiting._waiting.extend([job(), queued])
+    queued._queue = waiting
+    return queued
 
 
 @pytest.mark.parametrize(
-    ("found", "words"),
+    ("one", "found", "words"),
     [
-        (view(), "a, measured, sample s1, vision"),
-        (view(state="queued", position=2, progress=None), "Queued: 2 jobs ahead"),
-        (view(state="queued", progress=None), "Starting"),
-        (
-            view(state="loading", progress=None, stage=""),
-            "Checking the dataset and the checkpoints …",
-        ),
-        (view(state="loading", progress=None, stage="starting Ray"), "Starting Ray …"),
-        (view(stage="", progress=progress(current="")), "starting"),
-        (view(cluster=True, stage="", progress=progress(current="")), "waiting for workers"),
-        (view(cluster=True, stage="", progress=progress(current="2 workers")), "2 workers"),
-        (view(cluster=True, stage="leaving Ray"), "Leaving Ray …"),
-        (view(state="done", cluster=True, stage="leaving Ray"), "Finished"),
-        (view(state="done"), "Finished"),
-        (view(state="cancelled"), "Cancelled"),
+        (job(), progress(), "a, measured, sample s1, vision"),
+        (behind_two(), None, "Queued: 2 jobs ahead"),
+        (job(state="queued"), None, "Starting"),
+        (job(state="loading", doing=""), None, "Checking the dataset and the checkpoints …"),
+        (job(state="loading", doing="starting Ray"), None, "Starting Ray …"),
+        (job(doing=""), progress(current=""), "starting"),
+        (job(cluster=RAY, doing=""), progress(current=""), "waiting for workers"),
+        (job(cluster=RAY, doing=""), progress(current="2 workers"), "2 workers"),
+        (job(cluster=RAY, doing="leaving Ray"), progress(), "Leaving Ray …"),
+        (job(state="done", cluster=RAY, doing="leaving Ray"), progress(), "Finished"),
+        (job(state="done"), progress(), "Finished"),
+        (job(state="cancelled"), progress(), "Cancelled"),
     ],
 )
-def test_what_is_done_now(found: BenchmarkView, words: str) -> None:
-    assert run_progress_view.doing(found) == words
+def test_what_is_done_now(one: BenchmarkJob, found: Progress | None, words: str) -> None:
+    assert run_progress_view.doing(one, found) == words
 
 
 def test_the_numbers_have_units_and_no_time_left_is_made_up() -> None:

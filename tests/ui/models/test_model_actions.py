@@ -2,31 +2,20 @@
 
 from __future__ import annotations
 
+import threading
 from collections.abc import Iterator
 from dataclasses import replace
 
 import pytest
 
 from engine.jobs import queue as jobs
-from engine.jobs.model_jobs import ModelJob, ModelView
+from engine.jobs.model_jobs import ModelJob
 from engine.jobs.queue import Jobs
 from tests.report.test_card_rows import ENTRY
 from ui.models import model_actions
 
-VIEW = ModelView(
-    id="1",
-    model="m",
-    action="load",
-    state="loading",
-    position=0,
-    cancelling=False,
-    step=None,
-    done=0,
-    total=0,
-    elapsed_s=3.4,
-    freed=0,
-    error="",
-)
+CANCEL = threading.Event()
+CANCEL.set()
 
 
 @pytest.mark.parametrize(
@@ -38,12 +27,13 @@ VIEW = ModelView(
             "Loading: 1.0 GiB of 2.0 GiB read for the hash … 3 s",
         ),
         ({"step": "weights", "done": 7, "total": 1200}, "Loading: 7 of 1,200 weights … 3 s"),
-        ({"cancelling": True}, "Cancelling … 3 s"),
+        ({"_cancel": CANCEL}, "Cancelling … 3 s"),
         ({"action": "unload"}, "Unloading … 3 s"),
     ],
 )
 def test_what_a_job_does_now(changes: dict[str, object], words: str) -> None:
-    assert model_actions.doing(replace(VIEW, **changes)) == words  # type: ignore[arg-type]
+    started = {"entry": ENTRY, "state": "loading", "_started": 1.0, "_ended": 4.4}
+    assert model_actions.doing(ModelJob(**started | changes)) == words
 
 
 @pytest.fixture

@@ -1,11 +1,11 @@
-"""Verdicts, views and certificates made by hand, with evidence in the engine's form."""
+"""Verdicts, jobs and certificates made by hand, with evidence in the engine's form."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
 from typing import Any
 
-from engine.jobs.verify_job import VerifyView
+from engine.jobs.verify_job import VerifyJob
 from engine.types import MediaKind, ModelInfo, Ran, RunResult, Sample
 from engine.verify import certificates
 from engine.verify.verdict import (
@@ -101,20 +101,9 @@ def verdicts(
     return found
 
 
-def view(found: list[Verdict], **changes: Any) -> VerifyView:
-    start: dict[str, Any] = {
-        "id": "j",
-        "state": "running",
-        "position": 0,
-        "request": REQUEST,
-        "doing": ("one", A, "timing"),
-        "verdicts": tuple(found),
-        "error": "",
-        "certificate": None,
-        "unkept": "",
-        "elapsed_s": 3.0,
-    }
-    return VerifyView(**start | changes)
+def job(found: list[Verdict], **changes: Any) -> VerifyJob:
+    start: dict[str, Any] = {"request": REQUEST, "state": "running", "step": ("one", A, "timing")}
+    return VerifyJob(dataset="", verdicts=found, **start | changes)
 
 
 def certificate(
