@@ -8,13 +8,13 @@ from __future__ import annotations
 
 import time
 from collections import Counter, deque
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import asdict, dataclass, field
-from typing import TYPE_CHECKING, Any, Literal, Protocol
+from typing import TYPE_CHECKING, Any, Literal
 
 from engine.benchmark.prepare import PreparedRun, prepare, resume, settled
-from engine.benchmark.task_executor import TaskExecutor, Tasks
+from engine.benchmark.task_executor import TaskExecutor, Tasks, parts
 from engine.errors import Cancelled, ServerAway, StageScopeError, StoreError
 from engine.models import registry, variants
 from engine.pipeline.watcher import Watcher
@@ -28,14 +28,8 @@ if TYPE_CHECKING:
 
 __all__ = ["Executor", "Outcome", "PreparedRun", "RunSession", "prepare", "resume", "run"]
 Outcome = Literal["finished", "cancelled"]
-
-
-class Executor(Protocol):
-    """Answers the tasks in place of this process."""
-
-    def work(self, session: RunSession) -> None:
-        """Gets an answer for every task without a row and saves it; Cancelled if requested."""
-        ...
+# In place of this process, gets a row for every task without one; Cancelled if requested.
+Executor = Callable[["RunSession"], None]
 
 
 def run(
@@ -73,7 +67,7 @@ class RunSession:
         self.writer.begin()
         try:
             if self.executor is not None:
-                self.executor.work(self)
+                self.executor(self)
             else:
                 for group in self.plan.model_groups():
                     self._run_group(group)
@@ -101,16 +95,13 @@ class RunSession:
         adapters = self._load([name for name in group if name in waiting])
         for name, adapter in adapters.items():
             self._warm_up(name, adapter)
-        server = self.ready.entries[group[0]].server if len(group) == 1 else None
-        for batch in self._requests(group, server.parallel) if server else self.plan.batches(group):
+        batches: Iterable[Tasks] = self.plan.batches(group)
+        if len(group) == 1 and (server := self.ready.entries[group[0]].server):
+            left = [task for task in self.plan.tasks(group) if task not in self.done]
+            batches = parts(left, server.parallel)  # requests at once
+        for batch in batches:
             if tasks := [task for task in batch if task not in self.done]:
                 self._ask(tasks, adapters)
-
-    def _requests(self, group: tuple[str, ...], parallel: int) -> Iterator[Tasks]:
-        """The measured tasks of a server that are asked at once."""
-        left = [task for task in self.plan.tasks(group) if task not in self.done]
-        for start in range(0, len(left), parallel):
-            yield left[start : start + parallel]
 
     def _load(self, names: Sequence[str]) -> dict[str, Adapter | None]:
         """The adapters of a group, None for a server; a model that does not load is given up, the
@@ -165,10 +156,10 @@ class RunSession:
             more = f" and {len(some) - 1:,} more" if len(some) > 1 else ""
             self.tracker.current = f"{label}, {some[0].phase}, sample {some[0].sample}{more}"
             try:
-                found, parts = self.task_executor.ask(some, adapters[model])
+                found, smaller = self.task_executor.ask(some, adapters[model])
             except ServerAway as error:  # no row: a resumed run asks again
                 return self.give_up(model, str(error))
-            todo.extendleft(reversed(parts))
+            todo.extendleft(reversed(smaller))
             self.keep(some, found, self.paused_ms)
             if found:
                 self.paused_ms = 0.0

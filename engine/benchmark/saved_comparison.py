@@ -23,11 +23,6 @@ from engine.storage.result_rows import ResultRow
 from engine.types import RunRequest, RunResult
 from engine.verify import certificates
 
-DIFFERENT = (
-    "These answers have different settings or inputs, and a run has one of each: press Run to "
-    "repeat all of them, then save."
-)
-
 
 @dataclass(frozen=True)
 class ModelAnswers:
@@ -87,7 +82,10 @@ def _plan(answers: Sequence[ModelAnswers]) -> Plan:
     requests = [model.request for model in answers]
     settings = [replace(request, model="") for request in requests]
     if any(other != settings[0] for other in settings):
-        raise BadInput(DIFFERENT)
+        raise BadInput(
+            "These answers have different settings or inputs, and a run has one of each: press Run "
+            "to repeat all of them, then save."
+        )
     return Plan(
         models=tuple(request.model for request in requests),
         samples=(requests[0].sample.id,),

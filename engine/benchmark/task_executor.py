@@ -61,7 +61,7 @@ class TaskExecutor:
             return self.ask_server(tasks), []
         most = self._fits(tasks[0].model, adapter) if len(tasks) > 1 else 1
         if len(tasks) > most:
-            return [], _parts(tasks, most)
+            return [], parts(tasks, most)
         if len(tasks) == 1:
             return [self.alone(tasks[0], adapter)], []
         return self._together(tasks, adapter)
@@ -109,7 +109,7 @@ class TaskExecutor:
                 odd.append(task)
         if odd:
             others = [task for task in tasks if task not in odd]
-            return [], [*_parts(odd, 1), *([others] if others else [])]
+            return [], [*parts(odd, 1), *([others] if others else [])]
         try:
             found = batch_run.run(adapter, requests, feature_cache.shared(), self.watcher)
         except Cancelled:
@@ -117,13 +117,13 @@ class TaskExecutor:
         except OutOfMemory:
             half = (len(tasks) + 1) // 2
             self._limit(tasks[0].model, half, len(tasks))
-            return [], _parts(tasks, half)
+            return [], parts(tasks, half)
         except Exception as error:  # one bad sample must not cost the others their rows
             log.exception("%s failed on a batch of %s", tasks[0].model, len(tasks))
             failure = _failure_text(tasks[0].model, error)
             remark = f"Run singly, because a batch of {len(tasks):,} failed: {failure}"
             self.remarks |= dict.fromkeys(tasks, remark)
-            return [], _parts(tasks, 1)
+            return [], parts(tasks, 1)
         return [self._row(task, one) for task, one in zip(tasks, found, strict=True)], []
 
     def _fits(self, model: str, adapter: Adapter) -> int:
@@ -180,7 +180,7 @@ class TaskExecutor:
         return replace(ResultRow.failed(request, entry, reason), prompt=self._prompt(task))
 
 
-def _parts(tasks: Tasks, size: int) -> list[Tasks]:
+def parts(tasks: Tasks, size: int) -> list[Tasks]:
     return [tasks[start : start + size] for start in range(0, len(tasks), size)]
 
 

@@ -18,7 +18,7 @@ import math
 import os
 import shutil
 from collections.abc import Callable, Iterator, Mapping
-from contextlib import ExitStack, contextmanager, suppress
+from contextlib import AbstractContextManager, ExitStack, contextmanager, suppress
 from dataclasses import dataclass, field
 from functools import partial
 from pathlib import Path
@@ -102,7 +102,7 @@ class RunInfo:
     settings: Mapping[str, str] = field(default_factory=dict)
 
 
-class Writer:
+class Writer(AbstractContextManager["Writer"]):
     """Writes to a run; only one process may.  `done` holds the tasks that have a row.
 
     `problem` names rows of an earlier session that cannot be read and are computed again, or "".
@@ -147,9 +147,6 @@ class Writer:
                 f"{shown(self.folder / RESULTS)} was removed, replaced or changed while the run "
                 "wrote to it: move it back if you can; --resume computes what is missing."
             )
-
-    def __enter__(self) -> Writer:
-        return self
 
     def __exit__(self, *exc: object) -> None:
         self.close()

@@ -8,22 +8,12 @@ from __future__ import annotations
 
 from collections import Counter, deque
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from typing import NamedTuple
 
 from engine.benchmark.cluster.workers import Workers, WorkerState
 from engine.storage.plan import Task
 
 DEPTH = 2  # tasks per worker: one running and one waiting, so that it never waits for the driver
 MOST_DEATHS = 3  # a task fails after this many workers have ended while running it
-
-
-class StuckModel(NamedTuple):
-    """A model that no worker can continue, and why; `loaded`: whether a worker had loaded it."""
-
-    model: str
-    reason: str
-    loaded: bool
-    tasks: int
 
 
 class Dispatcher:
@@ -131,13 +121,14 @@ class Dispatcher:
     def finished(self) -> bool:
         return not self.busy and not any(self._queues.values())
 
-    def stuck(self) -> list[StuckModel]:
-        """Models with tasks that no worker can take, once nothing else is left."""
-        models: list[StuckModel] = []
+    def stuck(self) -> list[tuple[str, str, bool, int]]:
+        """(model, reason, whether a worker had loaded it, number of tasks) of models with tasks
+        that no worker can take, once nothing else is left."""
+        models = []
         for model, queue in () if self.busy else self._queues.items():
             if queue:
                 refused = all(model in member.refused for member in self.able)
                 why = self._why.get(model if refused else queue[0].sample, "")
                 loaded = model in self._loaded or not refused
-                models.append(StuckModel(model, why, loaded, len(queue)))
+                models.append((model, why, loaded, len(queue)))
         return models

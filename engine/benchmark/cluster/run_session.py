@@ -9,6 +9,7 @@ from __future__ import annotations
 import time
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping
+from contextlib import AbstractContextManager
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -31,7 +32,7 @@ WAITED_S = 10.0  # for a device, before this is reported
 RESTARTS = 3  # of a device's worker without an answer in between
 
 
-class ClusterExecutor:
+class ClusterExecutor(AbstractContextManager["ClusterExecutor"]):
     """Connects on creation, so that connection errors appear before a run begins."""
 
     def __init__(
@@ -47,13 +48,10 @@ class ClusterExecutor:
             self._link.close()
             raise
 
-    def __enter__(self) -> ClusterExecutor:
-        return self
-
     def __exit__(self, *exc: object) -> None:
         self._link.close()
 
-    def work(self, session: RunSession) -> None:
+    def __call__(self, session: RunSession) -> None:
         """Runs every task without a row; ClusterError if no worker is left."""
         self.options.check(session.plan)
         _ClusterRun(session, self._link, self.options).run()
@@ -283,7 +281,7 @@ class _ClusterRun:
 
     def _stop_if_no_worker_can(self) -> None:
         """Raises or gives models up if no task can be given out."""
-        if self.tasks.busy or self.workers.starting():
+        if self.tasks.busy or not all(member.device for member in self.workers.present):
             self.lonely_since = None
         elif not self.tasks.able:
             self.lonely_since = self.lonely_since or time.monotonic()
@@ -293,11 +291,11 @@ class _ClusterRun:
                     "--resume, here or on a cluster."
                 )
         else:
-            for stuck in self.tasks.stuck():
-                if stuck.loaded:
+            for model, reason, loaded, tasks in self.tasks.stuck():
+                if loaded:
                     raise ClusterError(
-                        f"No remaining worker can compute {stuck.tasks:,} results of {stuck.model} "
-                        f"({stuck.reason or 'their files are missing'}): correct this and continue "
+                        f"No remaining worker can compute {tasks:,} results of {model} "
+                        f"({reason or 'their files are missing'}): correct this and continue "
                         "with --resume, or resume the run on this machine."
                     )
-                self.session.give_up(stuck.model, stuck.reason)
+                self.session.give_up(model, reason)

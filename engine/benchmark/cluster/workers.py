@@ -72,10 +72,6 @@ class Workers(dict[str, WorkerState]):
     def present(self) -> list[WorkerState]:
         return [member for member in self.values() if not member.ended]
 
-    def starting(self) -> int:
-        """The number of workers that have not reported their device yet."""
-        return sum(not member.device for member in self.present)
-
     def waiting(self, longer_s: float = 0.0) -> list[WorkerState]:
         """Workers whose process has not started for `longer_s`: their device is in use."""
         latest = time.monotonic() - longer_s
