@@ -89,7 +89,6 @@ class RunSession:
         self.note("finished", "")
         return "finished"
 
-    # One group of models: load, warm up, then run.
     def _run_group(self, group: tuple[str, ...]) -> None:
         waiting = {task.model for task in self.plan.tasks(group) if task not in self.done}
         adapters = self._load([name for name in group if name in waiting])

@@ -78,7 +78,6 @@ class Progress:
 
     @property
     def line(self) -> str:
-        """Counts, rate and time left, as a terminal shows them."""
         rate = f", {self.per_s:.2f} per second" if self.per_s else ""
         left = f", about {duration(self.left_s)} left" if self.left_s else ""
         failed = f", {self.failed:,} failed" if self.failed else ""
@@ -159,7 +158,6 @@ class Tracker:
         self._lock = threading.Lock()
 
     def earlier(self, row: ResultRow) -> None:
-        """Counts a row from an earlier session."""
         with self._lock:
             self._count(row)
 

@@ -23,22 +23,18 @@ from engine.storage.run_details import MAX_NAME_CHARS, RunDetails
 
 
 def plans(plan: Plan, runs: Sequence[tuple[Perturbation, ...]]) -> tuple[Plan, ...]:
-    """The plan with the changes of each run."""
     return tuple(replace(plan, perturb=run) for run in runs)
 
 
 def change_of(every: Sequence[Plan]) -> Change | None:
-    """The change that the plans sweep."""
     return swept_change(plan.perturb for plan in every)
 
 
 def new_base() -> Path:
-    """The base of a sweep in the runs folder."""
     return settings.load().runs_dir / f"sweep-{run_header.new_id()}"
 
 
 def folders(base: Path, every: Sequence[Plan]) -> tuple[Path, ...]:
-    """The folder of each plan, beside one another."""
     return tuple(
         base.with_name(f"{base.name}-{str(one).replace(':', '-')}")
         for plan in every

@@ -42,7 +42,6 @@ class DraftJob(Job, DraftWatcher):
 
     @property
     def finished(self) -> int:
-        """The number of samples with a result or a failure."""
         return len(self._trials) + len(self._failed)
 
     def run(self) -> None:

@@ -47,7 +47,6 @@ class ExplainJob(Job, ExplainWatcher):
         return self._done
 
     def run(self) -> None:
-        """Loads the model if needed, explains, and draws the map."""
         from engine.attribution import explain, heatmap
 
         self.state = "loading"

@@ -110,7 +110,6 @@ class Job(Watcher, ABC):
             self._queue.drop(self)
 
     def work(self) -> None:
-        """Runs the job and turns every outcome into a state."""
         try:
             if self.cancelled():
                 raise Cancelled(f"{self.title} was cancelled before it started.")
@@ -160,7 +159,6 @@ class Jobs:
         self._thread: threading.Thread | None = None
 
     def submit(self, job: Job) -> None:
-        """Adds a job to the end of the queue."""
         job._queue = self
         with self._change:
             self._jobs[job.id] = job
@@ -198,7 +196,6 @@ class Jobs:
             return self._waiting.index(job) + (self._busy is not None)
 
     def drop(self, job: Job) -> None:
-        """Removes a job from the queue if it has not started."""
         with self._change:
             if job in self._waiting:
                 self._waiting.remove(job)
@@ -245,5 +242,4 @@ class Jobs:
 
 @lru_cache(maxsize=1)
 def manager() -> Jobs:
-    """The queue of this process."""
     return Jobs()

@@ -118,7 +118,6 @@ class RunJob(Job):
         super().end(state, failure)
 
     def run(self) -> None:
-        """Loads the model if needed and answers."""
         from engine.pipeline import feature_cache, single_run
 
         self.state = "loading"

@@ -158,7 +158,6 @@ class DamagedLines:
             self.reasons.append(f"line {number:,}: {reason}")
 
     def clear(self) -> None:
-        """Resets the record before the file is read again."""
         self.torn, self.total = False, 0
         self.broken.clear()
         self.reasons.clear()

@@ -59,7 +59,6 @@ def files_of(sample: Sample) -> list[Path]:
 
 
 def _text(root: Path, sample: Sample) -> bytes:
-    """The record, with the names and sizes of its files."""
     files = []
     for path in files_of(sample):
         name = path.relative_to(root).as_posix() if path.is_relative_to(root) else path.name

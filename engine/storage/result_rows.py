@@ -168,7 +168,6 @@ class ResultRow(Struct, frozen=True, kw_only=True):
     def placed(
         self, task: Task, batch_asked: int, paused_ms: float, at: str, where: Place | None
     ) -> Self:
-        """The row with its place in a run."""
         place = {"repeat": task.repeat, "phase": task.phase, "batch_asked": batch_asked}
         return structs.replace(self, **place, paused_ms=paused_ms, at=at, where=where)
 
@@ -218,7 +217,6 @@ class ResultRow(Struct, frozen=True, kw_only=True):
 
     @property
     def cached(self) -> bool:
-        """Whether a stage was read from the cache."""
         return any(span is not None and span.source == "cached" for span in self.spans.values())
 
     @property
@@ -240,7 +238,6 @@ class ResultRow(Struct, frozen=True, kw_only=True):
 
     @property
     def forced(self) -> bool:
-        """Whether the answer's length was forced."""
         return self.decode_config.min_new_tokens == self.decode_config.max_new_tokens
 
 
@@ -277,7 +274,6 @@ def _spans(stages: Spans | None, prefill: Span | None, steps: Span | None) -> Sp
 
 
 def _of_request(request: RunRequest) -> dict[str, Any]:
-    """What an answer and a failure have in common."""
     sample = request.sample
     return {
         "model": request.model,

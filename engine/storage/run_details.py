@@ -87,7 +87,6 @@ def pin(base: Path, name: str) -> None:
 
 
 def unpin(base: Path) -> None:
-    """From now on no run is the baseline."""
     try:
         (base / BASELINE).unlink(missing_ok=True)
     except OSError as error:

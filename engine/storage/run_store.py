@@ -74,7 +74,6 @@ class Run:
 
     @property
     def problems(self) -> tuple[str, ...]:
-        """Sentences about the results that could not be read."""
         found = []
         if self.damage.torn and self.state != "running":
             found.append("The last line of results.jsonl is incomplete and is left out.")

@@ -82,7 +82,6 @@ class Standing(Struct, frozen=True):
 
     @property
     def name(self) -> str:
-        """The start of the certificate's hash."""
         return (self.certificate or "")[:SHOWN]
 
     @property

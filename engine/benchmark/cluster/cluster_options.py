@@ -42,7 +42,6 @@ class ClusterOptions:
 
     @property
     def flags(self) -> list[str]:
-        """The options of `bench` for it."""
         found = ["--executor", "ray", "--address", self.address]
         if self.workers is not None:
             found += ["--workers", str(self.workers)]

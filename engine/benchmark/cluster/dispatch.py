@@ -56,13 +56,11 @@ class Dispatcher:
         return None
 
     def _first(self, model: str, node: str) -> Task | None:
-        """The first task of the model that the node has files for."""
         lacks = self.lacks[node]
         return next(
             (task for task in self._queues.get(model, ()) if task.sample not in lacks), None
         )
 
-    # What becomes of a task.
     def done(self, member: WorkerState, task: Task) -> None:
         member.given.remove(task)
         member.loaded = task.model
@@ -104,10 +102,8 @@ class Dispatcher:
             self._queues[task.model].appendleft(task)
 
     def drop(self, model: str) -> None:
-        """Gives out no more tasks of this model."""
         self._queues.pop(model, None)
 
-    # State.
     @property
     def able(self) -> list[WorkerState]:
         """Workers that have begun, on accepted nodes."""

@@ -136,7 +136,6 @@ class Link:
         return events
 
     def close(self) -> None:
-        """Stops and removes everything that was started for the run."""
         process = self._process
         assert process.stdin is not None
         with contextlib.suppress(OSError):

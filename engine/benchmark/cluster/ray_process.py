@@ -104,7 +104,6 @@ def report_nodes(say: Say) -> None:
 
 
 def nodes() -> dict[str, dict[str, Any]]:
-    """The live nodes by the beginnings of their ids."""
     import ray
 
     return {
@@ -146,7 +145,6 @@ def obey(orders: Iterable[dict[str, Any]], say: Say) -> None:
 
 
 def answer(say: Say, call: dict[str, Any], done: Any) -> None:
-    """Says the value of a call, or its error and whether that ended the worker's process."""
     import ray
 
     if (error := done.exception()) is None:

@@ -124,7 +124,6 @@ class _ClusterRun:
             self._show()
             self.session.tracker.current = ""
 
-    # Workers come and go.
     def _start_workers(self) -> None:
         """Starts workers on free devices: only one on a node that is not accepted yet."""
         for number, node in self.options.devices(self.nodes) if not self.tasks.finished else ():
@@ -144,7 +143,6 @@ class _ClusterRun:
         self.link.call(worker, "begin", [node not in self.differs])
 
     def _say_task(self, member: WorkerState) -> None:
-        """What the worker does with the first of its tasks."""
         member.state = WAITING
         if member.given:
             task = member.given[0]
@@ -166,7 +164,6 @@ class _ClusterRun:
             self.failures[member.node, member.number] = 0
             self._fail(task, f"{MOST_DEATHS} workers have ended on this sample, the last: {reason}")
 
-    # Events from Ray.
     def _listen(self) -> None:
         for event in self.link.events(TICK_S):
             self._take(event)
@@ -183,7 +180,6 @@ class _ClusterRun:
             self._show()
 
     def _show(self) -> None:
-        """Updates the view for users."""
         self.shown = time.monotonic()
         tracker = self.session.tracker
         tracker.current = "; ".join(filter(None, [self.workers.words(), self.head]))
@@ -256,7 +252,6 @@ class _ClusterRun:
             if self.tasks.unloadable(member, task.model, f"{node} {reason}"):
                 member.set_aside()
 
-    # Checks before, during and after the run.
     def _inspected(self) -> bool:
         """Whether every node has reported, or has had its time; ClusterError if one differs.
 

@@ -74,7 +74,6 @@ class Worker:
         return {"row": row.as_dict(), "busy_s": busy_s}
 
     def _load(self, model: str) -> None:
-        """Loads this model in place of the last one."""
         self.model, self.adapter = "", None
         entry = registry.entry(model)
         for other in registry.resident():
@@ -128,7 +127,6 @@ def machine() -> str:
 
 
 def versions() -> dict[str, str]:
-    """The versions of Python and of the libraries that tokens depend on."""
     libraries = {name: provenance.installed(name) for name in provenance.LIBRARIES}
     return {"python": platform.python_version(), **libraries}
 

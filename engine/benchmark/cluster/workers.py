@@ -60,7 +60,6 @@ class WorkerState:
         self.state, self.over_at = state, min(self.over_at, time.monotonic())
 
     def count(self) -> None:
-        """Counts a measured result."""
         self.done += 1
         self.ends.append(time.monotonic())
 
@@ -108,7 +107,6 @@ class Workers(dict[str, WorkerState]):
         return tuple(shares)
 
     def words(self) -> str:
-        """The number of workers per state, without ended ones."""
         states = Counter(COUNTED.get(member.state, "at work") for member in self.present)
         order = ("at work", *dict.fromkeys(reversed(COUNTED.values())))
         parts = [f"{count(states[state], 'worker')} {state}" for state in order if states[state]]
