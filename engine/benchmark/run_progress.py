@@ -14,6 +14,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import NamedTuple
 
+from engine.benchmark.cluster.workers import RATED, WorkerState
 from engine.quoting import duration
 from engine.storage.result_rows import ResultRow
 from engine.types import STAGES
@@ -21,7 +22,6 @@ from engine.types import STAGES
 WINDOW = 200
 FAILURES = 50
 LEAST_S = 0.1  # no rate before this time: workers' first results may arrive at once
-RATED = 50  # number of last results in the rate, so that the time to load a model drops out
 _BATCH = ("batch", "batch_ms", "batch_tokens_per_s", "batch_samples_per_s")
 _LIVE = (*STAGES, "ttft", "tpot", "total", "new_tokens", *_BATCH)
 
@@ -44,22 +44,6 @@ class ModelProgress:
 
 
 @dataclass(frozen=True)
-class WorkerView:
-    """A worker of a cluster.  `type`: its type of device; `shares`: what other workers use at the
-    same time; `per_s`: its recent measured results per second."""
-
-    id: str
-    node: str
-    device: str
-    type: str
-    shares: tuple[str, ...]
-    state: str
-    ended: bool
-    done: int
-    per_s: float | None
-
-
-@dataclass(frozen=True)
 class Progress:
     """done and failed count measured results of the whole run, with earlier sessions."""
 
@@ -73,7 +57,7 @@ class Progress:
     models: tuple[ModelProgress, ...]
     failures: tuple[ResultRow, ...]
     notes: tuple[str, ...]
-    workers: tuple[WorkerView, ...] = ()  # none if this process does the work itself
+    workers: tuple[WorkerState, ...] = ()  # none if this process does the work itself
     batch: int = 1  # samples at once, as planned
 
     @property
@@ -146,7 +130,7 @@ class Tracker:
         self._planned, self._batch = planned, batch
         self.current = ""  # a description of the current work
         self.paused_ms = 0.0
-        self.workers: tuple[WorkerView, ...] = ()  # of a cluster
+        self.workers: tuple[WorkerState, ...] = ()  # of a cluster
         self._models = {name: _ModelCounts() for name in models}
         self._failures: deque[ResultRow] = deque(maxlen=FAILURES)
         self._notes: deque[str] = deque(maxlen=FAILURES)

@@ -86,7 +86,11 @@ class BenchmarkJob(Job):
             with ready.writer:
                 self.folder, self._tracker = ready.writer.folder, ready.tracker
                 self.doing, self.state = "", "running"
-                self._begun(ready)
+                self.tell(f"The run is saved in {self.folder}")
+                if ready.writer.problem:
+                    self.tell(ready.writer.problem)
+                if (plan := ready.writer.header.plan).order_why:
+                    self.tell(f"Order: {plan.order} ({plan.order_why})")
                 try:
                     outcome = execute.run(ready, self, executor)
                 finally:
@@ -95,14 +99,6 @@ class BenchmarkJob(Job):
                     self.tell(line)
         if outcome == "cancelled":
             self.state = "cancelled"
-
-    def _begun(self, ready: execute.PreparedRun) -> None:
-        plan = ready.writer.header.plan
-        self.tell(f"The run is saved in {self.folder}")
-        if ready.writer.problem:
-            self.tell(ready.writer.problem)
-        if plan.order_why:
-            self.tell(f"Order: {plan.order} ({plan.order_why})")
 
     def give_way(self) -> float:
         """Tells progress now and then; a side of two runs waits for its turn, which is no pause,
@@ -129,7 +125,7 @@ class BenchmarkJob(Job):
         self.tell(f"{self.doing[0].upper()}{self.doing[1:]} ...")
         from engine.benchmark.cluster.run_session import ClusterExecutor
 
-        return ClusterExecutor(self.cluster, cancelled=self.cancelled)
+        return ClusterExecutor(self.cluster, self.cancelled)
 
     def _ready(self) -> execute.PreparedRun:
         if self.resume is not None:

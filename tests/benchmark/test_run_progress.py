@@ -197,7 +197,7 @@ def test_the_line_says_what_becomes_of_workers_until_the_session_is_over() -> No
     tracker, workers = Tracker(4, ["ev"]), Workers()
     workers["x"] = WorkerState("x", "n", "::1")
     workers["x"].end("ended: node n has left the cluster")
-    tracker.workers, tracker.current = workers.views(), workers.words()
+    tracker.workers, tracker.current = workers.seen(), workers.words()
     assert tracker.view().line == "0 of 4 results; no worker left"
     tracker.current = ""
     assert tracker.view().line == "0 of 4 results"

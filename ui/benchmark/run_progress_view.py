@@ -10,7 +10,8 @@ import streamlit as st
 from engine.analysis import model_summary
 from engine.analysis.compared import StageTimes
 from engine.analysis.metrics import BY_NAME
-from engine.benchmark.run_progress import RATED, ModelProgress, Progress, WorkerView
+from engine.benchmark.cluster.workers import RATED, WorkerState
+from engine.benchmark.run_progress import ModelProgress, Progress
 from engine.jobs.benchmark_job import CHECKING, LEAVING, BenchmarkJob
 from engine.models import registry
 from engine.report.blocks import ReportTable
@@ -177,7 +178,7 @@ def workers(found: Progress, run_ended: bool) -> None:
     _draw(rows, len(rows[0]))
 
 
-def heading(workers: Sequence[WorkerView], ended: bool) -> str:
+def heading(workers: Sequence[WorkerState], ended: bool) -> str:
     """The number of live workers, or of those that had started if the run has `ended`."""
     counted = [worker for worker in workers if (worker.device if ended else not worker.ended)]
     nodes = {worker.node for worker in counted}
@@ -185,16 +186,16 @@ def heading(workers: Sequence[WorkerView], ended: bool) -> str:
     return f"{words} took part" if ended else words
 
 
-def row(worker: WorkerView, ended: bool) -> dict[str, str]:
-    device = f"{worker.type}, {worker.device}" if worker.device else "–"
+def row(worker: WorkerState, ended: bool) -> dict[str, str]:
+    device = worker.device
     cells = {
         "worker": worker.id,
-        "node": worker.node,
-        "device": device,
+        "node": f"{worker.host} {worker.address} ({worker.node})".strip(),
+        "device": f"{device['type']}, {device['name']}" if device else "–",
         "state": worker.state,
         "results": f"{worker.done:,}",
     }
     if not ended:
-        cells["shared"] = " and ".join(worker.shares) or "–"
+        cells["shared"] = " and ".join(worker.shared) or "–"
         cells["rate (/s)"] = "–" if worker.per_s is None else f"{worker.per_s:.3g}"
     return cells

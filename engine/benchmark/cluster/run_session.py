@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import time
 from collections import Counter
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager
 from dataclasses import dataclass, field
 from typing import Any
@@ -17,8 +17,8 @@ from engine.benchmark.cluster.cluster_options import ClusterOptions
 from engine.benchmark.cluster.dispatch import MOST_DEATHS, Dispatcher
 from engine.benchmark.cluster.ray_link import Event, Link
 from engine.benchmark.cluster.worker import machine, pack, versions
-from engine.benchmark.cluster.workers import STARTING, WAITING, Workers, WorkerState, difference
-from engine.benchmark.execute import RunSession
+from engine.benchmark.cluster.workers import STARTING, WAITING, Workers, WorkerState
+from engine.benchmark.execute import PreparedRun, RunSession
 from engine.errors import ClusterError
 from engine.storage import provenance
 from engine.storage.plan import Task
@@ -36,12 +36,9 @@ class ClusterExecutor(AbstractContextManager["ClusterExecutor"]):
     """Connects on creation, so that connection errors appear before a run begins."""
 
     def __init__(
-        self,
-        options: ClusterOptions,
-        connect: Callable[[ClusterOptions, Callable[[], bool]], Link] | None = None,
-        cancelled: Callable[[], bool] = lambda: False,
+        self, options: ClusterOptions, cancelled: Callable[[], bool] = lambda: False
     ) -> None:
-        self._link = (connect or Link)(options, cancelled)
+        self._link = Link(options, cancelled)
         try:
             self.options = options.on(self._link.nodes)
         except ClusterError:
@@ -183,7 +180,7 @@ class _ClusterRun:
         self.shown = time.monotonic()
         tracker = self.session.tracker
         tracker.current = "; ".join(filter(None, [self.workers.words(), self.head]))
-        tracker.workers = self.workers.views()
+        tracker.workers = self.workers.seen()
 
     def _take(self, event: Event) -> None:
         if event["event"] == "closed":
@@ -294,3 +291,36 @@ class _ClusterRun:
                         "with --resume, or resume the run on this machine."
                     )
                 self.session.give_up(model, reason)
+
+
+def difference(
+    node: str,
+    holds: Mapping[str, Any],
+    ready: PreparedRun,
+    digests: Sequence[str | None],
+    versions: Mapping[str, str],
+) -> str:
+    """What would change results on a node: other code, libraries, checkpoints or samples; or "".
+
+    `holds`: the report of Worker.begin() about the node; `digests` of the samples on this machine;
+    `versions`: the libraries of this machine.  What the node lacks is no difference.
+    """
+    if holds["code"] != ready.writer.header.code:
+        there = holds["versions"]
+        other = [f"{k} {there.get(k)} not {v}" for k, v in versions.items() if there.get(k) != v]
+        which = f"its libraries ({', '.join(other)})" if other else "the engine's code"
+        return f"{node} has another digest of {which}: install the same on each node"
+    for model in ready.writer.header.models:
+        there = holds["models"][model.name]
+        if there and (there["digest"], there["dtype"]) != (model.digest, model.dtype):
+            return (
+                f"{node} has another checkpoint or dtype of {model.name} (digest "
+                f"{there['digest'][:12]} not {model.digest[:12]}): put the same on each node"
+            )
+    pairs = list(zip(ready.samples, digests, holds["samples"], strict=True))
+    if other := [sample for sample, here, there in pairs if there not in (here, None)]:
+        return (
+            f"{node} has other samples in {ready.root}, {len(other):,} of {len(pairs):,}, the "
+            f"first is {other[0]!r}: put the same dataset on each node"
+        )
+    return ""

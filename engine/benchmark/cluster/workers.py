@@ -1,20 +1,19 @@
-"""The workers of a cluster as shown to users and in rows, and what a node lacks of the run."""
+"""The workers of a cluster as shown to users and in rows."""
 
 from __future__ import annotations
 
 import time
 from collections import Counter, deque
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from math import inf
 from typing import Any
 
-from engine.benchmark.prepare import PreparedRun
-from engine.benchmark.run_progress import RATED, WorkerView
 from engine.quoting import count
 from engine.storage.plan import Task
 from engine.storage.result_rows import Place
 
+RATED = 50  # number of last results in the rate, so that the time to load a model drops out
 NO_DEVICE, STARTING, WAITING = "waiting for its device", "starting", "waiting"
 NO_MODEL = "can load no model"
 COUNTED = {NO_DEVICE: "waiting for a device", STARTING: "starting", WAITING: "idle",
@@ -27,7 +26,7 @@ class WorkerState:
 
     `machine` is empty until its process runs, which needs a free device; `device` is the report of
     worker.device_here(), empty before it; `over_at`: when it ended, or stopped using its device
-    because it can load no model.  Monotonic seconds.
+    because it can load no model, in monotonic seconds; `shared`: what other workers use now.
 
     `model`: whose tasks it gets, after those of `warm_up`; `loaded`: the model of its last answer;
     `given`: its tasks, the running one first; `refused`: models that it cannot load.
@@ -51,6 +50,14 @@ class WorkerState:
     over_at: float = inf
     done: int = 0
     ends: deque[float] = field(default_factory=lambda: deque(maxlen=RATED))
+    shared: tuple[str, ...] = ()
+
+    @property
+    def per_s(self) -> float | None:
+        """Recent measured results per second."""
+        if self.ended or len(self.ends) < 2:
+            return None
+        return (len(self.ends) - 1) / (self.ends[-1] - self.ends[0])
 
     def end(self, state: str) -> None:
         self.set_aside(state)
@@ -112,56 +119,12 @@ class Workers(dict[str, WorkerState]):
         parts = [f"{count(states[state], 'worker')} {state}" for state in order if states[state]]
         return ", ".join(parts) or ("no worker left" if self else "looking for devices")
 
-    def views(self) -> tuple[WorkerView, ...]:
+    def seen(self) -> tuple[WorkerState, ...]:
+        """All of them, with what they share now and the name of their node, which one has told."""
         now = time.monotonic()
-        # one name for a node, also while one of its workers has not told its host
         hosts = {member.node: member.host for member in self.values() if member.host}
-        return tuple(
-            WorkerView(
-                id=member.id,
-                node=f"{hosts.get(member.node, '')} {member.address} ({member.node})".strip(),
-                device=str(member.device.get("name", "")),
-                type=str(member.device.get("type", "")),
-                shares=self.shares(member, now) if member.device and not member.ended else (),
-                state=member.state,
-                ended=member.ended,
-                done=member.done,
-                per_s=(len(member.ends) - 1) / (member.ends[-1] - member.ends[0])
-                if len(member.ends) > 1 and not member.ended
-                else None,
-            )
-            for member in self.values()
-        )
-
-
-def difference(
-    node: str,
-    holds: Mapping[str, Any],
-    ready: PreparedRun,
-    digests: Sequence[str | None],
-    versions: Mapping[str, str],
-) -> str:
-    """What would change results on a node: other code, libraries, checkpoints or samples; or "".
-
-    `holds`: the report of Worker.begin() about the node; `digests` of the samples on this machine;
-    `versions`: the libraries of this machine.  What the node lacks is no difference.
-    """
-    if holds["code"] != ready.writer.header.code:
-        there = holds["versions"]
-        other = [f"{k} {there.get(k)} not {v}" for k, v in versions.items() if there.get(k) != v]
-        which = f"its libraries ({', '.join(other)})" if other else "the engine's code"
-        return f"{node} has another digest of {which}: install the same on each node"
-    for model in ready.writer.header.models:
-        there = holds["models"][model.name]
-        if there and (there["digest"], there["dtype"]) != (model.digest, model.dtype):
-            return (
-                f"{node} has another checkpoint or dtype of {model.name} (digest "
-                f"{there['digest'][:12]} not {model.digest[:12]}): put the same on each node"
-            )
-    pairs = list(zip(ready.samples, digests, holds["samples"], strict=True))
-    if other := [sample for sample, here, there in pairs if there not in (here, None)]:
-        return (
-            f"{node} has other samples in {ready.root}, {len(other):,} of {len(pairs):,}, the "
-            f"first is {other[0]!r}: put the same dataset on each node"
-        )
-    return ""
+        for member in self.values():
+            member.host = hosts.get(member.node, "")
+            working = member.device and not member.ended
+            member.shared = self.shares(member, now) if working else ()
+        return tuple(self.values())

@@ -67,7 +67,7 @@ def test_one_without_a_device_shares_nothing_and_is_said_to_wait() -> None:
     assert shares(found) == []
     assert [one.id for one in found.waiting()] == ["late"] and found.waiting(60.0) == []
     assert found.words() == "1 worker at work, 1 worker waiting for a device"
-    assert {view.node for view in found.views()} == {"host ::1 (n)"}  # counted as one node
+    assert {one.host for one in found.seen()} == {"host"}  # told by one of the node
     place(found["late"])
     assert found.waiting() == [] and shares(found) == ["device"]
     assert found.words() == "1 worker at work, 1 worker starting"
@@ -78,16 +78,16 @@ def test_one_that_can_load_no_model_shares_nothing_from_then_on() -> None:
     found["1"].set_aside()
     assert shares(found, ago_s=60.0) == ["device"] and shares(found, ago_s=-0.001) == []
     assert found.words() == "1 worker at work, 1 worker idle"
-    assert found.views()[1].state == "can load no model" and not found.views()[1].ended
+    assert found.seen()[1].state == "can load no model" and not found.seen()[1].ended
 
 
 def test_after_a_session_no_worker_is_running() -> None:
     found = workers({}, {})
     for _ in range(3):
         found["1"].count()
-    assert found.views()[1].per_s is not None
+    assert found.seen()[1].per_s is not None
     found["0"].end("ended: killed")
     found["1"].end("released")
-    assert [one.state for one in found.views()] == ["ended: killed", "released"]
-    assert all(one.ended and one.per_s is None for one in found.views())
+    assert [one.state for one in found.seen()] == ["ended: killed", "released"]
+    assert all(one.ended and one.per_s is None for one in found.seen())
     assert found.words() == "no worker left" and Workers().words() == "looking for devices"

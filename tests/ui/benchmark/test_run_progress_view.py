@@ -1,12 +1,14 @@
 from __future__ import annotations
 
+from collections import deque
 from typing import Any
 
 import pytest
 from streamlit.testing.v1 import AppTest
 
 from engine.benchmark.cluster.cluster_options import ClusterOptions
-from engine.benchmark.run_progress import ModelProgress, Progress, WorkerView
+from engine.benchmark.cluster.workers import WorkerState
+from engine.benchmark.run_progress import ModelProgress, Progress
 from engine.jobs.benchmark_job import BenchmarkJob
 from engine.jobs.queue import Jobs
 from engine.models import registry
@@ -120,18 +122,19 @@ def test_many_notes_wait_until_they_are_asked_for(many: int, boxes: int) -> None
     assert [one.value for one in at.text][:2] == ["note 0 (2 times)", "note 1"]
 
 
-def worker(**more: Any) -> WorkerView:
+def worker(**more: Any) -> WorkerState:
     given: dict[str, Any] = {
-        "id": "x", "node": "host ::1 (n1)", "device": "cpu", "type": "A *fast* one",
-        "shares": ("device",), "state": "waiting", "ended": False, "done": 3, "per_s": 0.51234,
+        "id": "x", "node": "n1", "address": "::1", "host": "host", "state": "waiting", "done": 3,
+        "device": {"name": "cpu", "type": "A *fast* one"}, "shared": ("device",),
+        "ends": deque([0.0, 1 / 0.51234]),
     }  # fmt: skip
-    return WorkerView(**given | more)
+    return WorkerState(**given | more)
 
 
 LIVE = worker()
-STARTING = worker(id="y", device="", type="", shares=(), state="starting", done=0, per_s=None)
-GONE = worker(id="z", node="n2", ended=True, state="released", shares=(), per_s=None)
-NEVER = worker(id="v", node="n3", ended=True, state="ended: no room", device="", done=0)
+STARTING = worker(id="y", device={}, shared=(), state="starting", done=0, ends=())
+GONE = worker(id="z", node="n2", ended=True, state="released", shared=())
+NEVER = worker(id="v", node="n3", ended=True, state="ended: no room", device={}, done=0)
 
 
 @pytest.mark.parametrize(
@@ -145,7 +148,7 @@ NEVER = worker(id="v", node="n3", ended=True, state="ended: no room", device="",
     ],
 )
 def test_who_is_there_and_who_took_part(
-    workers: tuple[WorkerView, ...], ended: bool, words: str
+    workers: tuple[WorkerState, ...], ended: bool, words: str
 ) -> None:
     assert run_progress_view.heading(workers, ended) == words
 
@@ -153,7 +156,7 @@ def test_who_is_there_and_who_took_part(
 def test_a_row_says_what_is_so_now_only_while_it_is() -> None:
     live, ended = run_progress_view.row(LIVE, ended=False), run_progress_view.row(GONE, ended=True)
     assert live["shared"] == "device" and live["rate (/s)"] == "0.512"
-    assert live["device"] == "A *fast* one, cpu"
+    assert live["device"] == "A *fast* one, cpu" and live["node"] == "host ::1 (n1)"
     assert set(live) - set(ended) == {"shared", "rate (/s)"} and live["state"] == "waiting"
     assert ended["results"] == "3" and ended["state"] == "released"
     assert run_progress_view.row(NEVER, ended=True)["state"] == "ended: no room"
