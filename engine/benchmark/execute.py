@@ -35,17 +35,14 @@ Executor = Callable[["RunSession"], None]
 def run(
     ready: PreparedRun, watcher: Watcher | None = None, executor: Executor | None = None
 ) -> Outcome:
-    """Runs all tasks that have no row yet.  The run stays resumable whatever happens.
-
-    StoreError if results can no longer be saved.  The summary is written when all tasks are done.
-    """
+    """Runs all tasks that have no row yet, then writes the summary; StoreError if results can no
+    longer be saved.  The run stays resumable whatever happens."""
     return RunSession(ready, watcher or Watcher(), executor).run()
 
 
 @dataclass
 class RunSession:
-    """One session of a run, from start or resume to its end; executors read tasks and save rows
-    through it."""
+    """A run from start or resume to its end; executors read tasks and save rows through it."""
 
     ready: PreparedRun
     watcher: Watcher

@@ -12,6 +12,7 @@ from pathlib import Path
 from engine import settings
 from engine.benchmark.run_progress import Tracker
 from engine.errors import BadInput, ModelUnavailable, StoreError
+from engine.machine import device
 from engine.media import dataset
 from engine.models import registry, variants
 from engine.models.checkpoint import ModelEntry
@@ -28,10 +29,7 @@ ROOM = 0.9  # of the free memory; the rest is a reserve for errors of the estima
 
 @dataclass(frozen=True)
 class PreparedRun:
-    """A run that is ready to execute; close its writer at the end.
-
-    `root` is the current place of its dataset.
-    """
+    """Close its writer at the end.  `root`: the current place of its dataset."""
 
     writer: Writer
     samples: Mapping[str, Sample]
@@ -138,10 +136,8 @@ def ordered(plan: Plan, entries: Mapping[str, ModelEntry], elsewhere: bool) -> P
 
 
 def resume(folder: Path, root: Path | None = None, force: bool = False) -> PreparedRun:
-    """Continues a run.  A changed dataset, code or checkpoint is refused unless `force` is set.
-
-    `root` is the current place of its dataset, if it has been moved.
-    """
+    """Continues a run, whose dataset may have moved to `root`.  A changed dataset, code or
+    checkpoint is refused unless `force` is set."""
     writer = run_store.reopen(folder)
     try:
         header, plan = writer.header, writer.header.plan
@@ -200,10 +196,11 @@ def describe(
     plan: Plan, root: Path, samples: Mapping[str, Sample], entries: Mapping[str, ModelEntry]
 ) -> Header:
     """The header of a run; the first time, the bytes of each checkpoint are hashed."""
+    threads = str(settings.load().threads)  # set when the first model is loaded
     return Header(
         plan=plan,
         dataset=provenance.describe_dataset(root, list(samples.values())),
         models=provenance.describe_models(entries.values()),
-        environment=provenance.describe_machine(),
+        environment=device.environment(device.choose()) | {"threads": threads},
         code=provenance.describe_code(),
     )

@@ -26,10 +26,7 @@ from engine.verify import certificates
 
 @dataclass(frozen=True)
 class ModelAnswers:
-    """One model's request and what came of each repeat: a result, or the error.
-
-    explanations: of a repeat's answer, with the number of the repeat.
-    """
+    """Each repeat gave a result, or the error.  An explanation has the number of its repeat."""
 
     request: RunRequest
     outcomes: tuple[RunResult | str, ...]

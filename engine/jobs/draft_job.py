@@ -45,10 +45,7 @@ class DraftJob(Job, DraftWatcher):
         return len(self._trials) + len(self._failed)
 
     def run(self) -> None:
-        """Loads both models and tries each sample; the report covers the samples that succeeded.
-
-        If none succeeded, the job fails with the error of the first sample.
-        """
+        """If no sample succeeds, the job fails with the error of the first."""
         from engine.models.adapter import refuse_other_vocabulary
 
         self.state = "loading"

@@ -16,11 +16,8 @@ Action = Literal["load", "unload", "hash"]
 
 @dataclass(eq=False, kw_only=True)
 class ModelJob(Job):
-    """Loads the entry's model, unloads it, or hashes all its files.
-
-    `freed` is the size in bytes of the weights of an unloaded model.  `done` of `total`: hashed
-    bytes, or loaded weights.
-    """
+    """`freed`: bytes of the weights of an unloaded model; `done` of `total`: hashed bytes, or
+    loaded weights."""
 
     brief: ClassVar[bool] = True
 

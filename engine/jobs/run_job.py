@@ -23,11 +23,8 @@ GENERATE = "generate"  # in hooked mode, vision and prefill are told apart at th
 
 @dataclass(frozen=True, kw_only=True)
 class RunView:
-    """The current state of a run.  position 0 is the running job.
-
-    `progress`: the stages so far.  It grows all the time and does not count in a comparison of two
-    views.
-    """
+    """position 0 is the running job.  `progress` has the stages so far: it grows all the time and
+    does not count in a comparison of two views."""
 
     id: str
     state: State

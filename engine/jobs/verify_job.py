@@ -21,13 +21,10 @@ class VerifyJob(Job, VerifyWatcher):
     request: VerifyRequest
     dataset: str
     certificate: dict[str, Any] | None = None
+    title = "The verification"
     unkept: str = ""  # why the certificate was not saved
     step: tuple[str, str, str] = ("", "", "")  # model, sample, check
     verdicts: list[Verdict] = field(default_factory=list)
-
-    @property
-    def title(self) -> str:
-        return "The verification"
 
     @property
     def report(self) -> Report:

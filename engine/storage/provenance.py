@@ -1,7 +1,4 @@
-"""Digests of everything that a run's figures depend on: samples, code, checkpoints, machine.
-
-Torch is only imported to describe the machine.
-"""
+"""Digests of everything that a run's figures depend on: samples, code, checkpoints."""
 
 from __future__ import annotations
 
@@ -11,8 +8,6 @@ from collections.abc import Iterable, Sequence
 from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 
-from engine import settings
-from engine.machine import device
 from engine.models import checkpoint, model_card
 from engine.models.checkpoint import ModelEntry
 from engine.storage.run_header import DatasetIdentity, Header, ModelIdentity
@@ -113,12 +108,6 @@ def describe_models(entries: Iterable[ModelEntry]) -> tuple[ModelIdentity, ...]:
         revision, digest = checkpoint.revision(entry, folder), model_card.full_digest(entry, folder)
         found.append(ModelIdentity(*named, revision, entry.precision, digest, entry.kind))
     return tuple(found)
-
-
-def describe_machine() -> dict[str, str]:
-    """The environment as models will see it; threads are set when the first model is loaded."""
-    threads = str(settings.load().threads)
-    return device.environment(device.choose()) | {"threads": threads}
 
 
 def differences(kept: Header, found: Header) -> list[str]:

@@ -83,10 +83,8 @@ def as_json(header: Header) -> dict[str, Any]:
 
 
 def parsed(value: Mapping[str, Any], where: str) -> Header:
-    """The header that as_json() wrote; StoreError, which names the file `where`, for others.
-
-    An unknown setting is refused, because this version does not know what it means.
-    """
+    """The header that as_json() wrote; StoreError, which names the file `where`, for others and
+    for settings that this version does not know."""
     try:
         header = convert(value, Header)
         plan = {name: one for name, one in value["plan"].items() if (name, one) != EXACT}

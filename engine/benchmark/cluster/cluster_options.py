@@ -78,8 +78,7 @@ class ClusterOptions:
         return sorted(found)
 
     def check(self, plan: Plan) -> None:
-        """As refuse(); an automatically chosen order is ignored, workers run one model after
-        another."""
+        """As refuse(); an automatically chosen order is ignored."""
         self.refuse("auto" if plan.order_why else plan.order, plan.batch)
 
     def refuse(self, order: str, batch: int) -> None:

@@ -96,10 +96,7 @@ def unpack(value: Any) -> tuple[Plan, Path, list[Sample]]:
 
 
 def device_here() -> dict[str, Any]:
-    """The device of this process, and what it may share with others.
-
-    `unit` identifies it on its machine: the id of a GPU, else the kind of device.
-    """
+    """`unit` identifies the device on its machine: the id of a GPU, else the kind of device."""
     from engine.machine import device
 
     chosen = device.choose()
