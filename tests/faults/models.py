@@ -19,8 +19,10 @@ from tests.faults.fault import LONG_S, Patch, fault, replaces
 
 @replaces(CLIPVisionModel, "forward")
 def slow_tower(forward: Any, self: Any, *given: Any, **named: Any) -> Any:
-    """Not a fault: it makes stage 3 long enough to be measured."""
-    time.sleep(LONG_S)
+    """Not a fault: it makes stage 3 long enough to be measured, also in processor time."""
+    end = time.thread_time() + LONG_S
+    while time.thread_time() < end:
+        pass
     return forward(self, *given, **named)
 
 

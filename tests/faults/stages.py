@@ -10,7 +10,6 @@ from types import SimpleNamespace
 from typing import Any
 
 import torch
-from transformers import CLIPVisionModel
 
 from engine import media, timing
 from engine.models.llava import LlavaAdapter
@@ -159,21 +158,8 @@ def cached_shown_as_measured(
 
 
 def probe_overwrites(patch: Patch) -> None:
-    """The last module's time replaces all others', by a clock that goes on in the tower and a
-    little with each reading: on a busy machine a real one makes the last module long as well."""
-    clock = SimpleNamespace(s=0.0)
-
-    def passes(seconds: float) -> float:
-        clock.s += seconds
-        return clock.s
-
-    @replaces(CLIPVisionModel, "forward")
-    def long_tower(forward: Any, *given: Any, **named: Any) -> Any:
-        passes(LONG_S)
-        return forward(*given, **named)
-
-    long_tower(patch)
-    patch.setattr(timing, "time", SimpleNamespace(perf_counter=lambda: passes(1e-6)))
+    """The last module's time replaces all others'; the tower is slow, so that it must count."""
+    slow_tower(patch)
     leave = VisionProbe._leave
 
     def overwrite(self: VisionProbe, index: int) -> Callable[..., None]:
