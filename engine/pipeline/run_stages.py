@@ -4,7 +4,7 @@ what a result says."""
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import replace
 from math import prod
@@ -12,11 +12,15 @@ from typing import TYPE_CHECKING, Any
 
 import torch
 
+from engine.decoding import decode
 from engine.decoding.generation_rules import AnswerRules
 from engine.errors import CacheError, Cancelled, ContextTooLong
+from engine.machine import device
 from engine.machine.load import Meter
 from engine.models.adapter import Adapter
-from engine.pipeline.letter_scores import LetterLogprobs
+from engine.pipeline import letter_scores
+from engine.pipeline.letter_scores import Scores
+from engine.pipeline.text_ends import text_ends
 from engine.pipeline.watcher import Watcher
 from engine.timing import Timeline
 from engine.types import (
@@ -29,6 +33,7 @@ from engine.types import (
     RunRequest,
     RunResult,
     StageName,
+    Stop,
     TensorSpec,
 )
 
@@ -50,6 +55,8 @@ class Asked:
 
     prepared: Prepared  # after stage 2
     rules: AnswerRules  # after stage 2
+    features: Features  # after stage 3, not in hooked mode
+    own_scores: Scores | None = None  # of the first token in generate()
 
     def __init__(self, adapter: Adapter, request: RunRequest) -> None:
         self.request = request
@@ -82,7 +89,8 @@ class StagedRun:
             raise Cancelled(f"{self.adapter.info.name} was cancelled before its {name} stage.")
         self.watcher.stage(name)
 
-    def _read(self, asked: Asked) -> Media:
+    # stage 1
+    def load(self, asked: Asked) -> Media:
         with self._stage("load"):
             loaded = self.watcher.load(asked.request.sample, self.adapter.kind, asked.request.how)
         asked.notes += loaded.notes
@@ -93,7 +101,8 @@ class StagedRun:
             asked.tensors.append(spec)
         return loaded
 
-    def _prepare(self, asked: Asked, loaded: Media) -> Prepared:
+    # stage 2
+    def preprocess(self, asked: Asked, loaded: Media) -> Prepared:
         adapter, request = self.adapter, asked.request
         with self._stage("preprocess"):
             prepared = adapter.preprocess(loaded, request.prompt)
@@ -117,26 +126,54 @@ class StagedRun:
         if stored is not None and not self.adapter.takes(prepared, stored.features):
             notes.append(NO_FEATURES)
             stored = None
-        device = self.adapter.device
-        return stored and replace(
-            stored, features=stored.features.changed(lambda one: one.to(device))
-        )
+        on = self.adapter.device
+        return stored and replace(stored, features=stored.features.changed(lambda one: one.to(on)))
+
+    def _stop_clock(self) -> float:
+        """Ends the time line and reads the machine's load; the milliseconds since the start."""
+        total_ms = self.timeline.end()
+        self.machine_load = self.meter.read()
+        self.adapter.use.runs += 1
+        return total_ms
 
     def _result(
-        self, asked: Asked, generation: Generation, letters: LetterLogprobs, **rest: Any
+        self,
+        asked: Asked,
+        ids: Sequence[int],
+        stop: Stop,
+        token_ms: Sequence[float] = (),
+        **rest: Any,
     ) -> RunResult:
-        """The result, with what only a single run or only a batch knows."""
+        """The result, with what only a single run or only a batch knows; after the clock."""
+        adapter, letters = self.adapter, None
+
+        def scores() -> torch.Tensor | None:
+            if asked.own_scores is not None:
+                return asked.own_scores()
+            return decode.prefill(adapter.decoder, adapter.embed(asked.prepared, asked.features))[0]
+
+        if stop != "cancelled":
+            letters = letter_scores.read(adapter, asked.request, scores, asked.notes)
         return RunResult(
             request=asked.request,
-            model=self.adapter.info,
-            generation=generation,
+            model=adapter.info,
+            generation=Generation(
+                token_ids=tuple(ids),
+                text=adapter.text(ids),
+                stop=stop,
+                prompt_tokens=asked.prepared.context_tokens,
+                token_ms=tuple(token_ms),
+                text_ends=text_ends(adapter.tokenizer, ids) if token_ms else (),
+            ),
             cold=self.cold,
             shown=asked.shown,
             tensors=tuple(asked.tensors),
-            notes=(*asked.notes, *letters.notes),
+            notes=tuple(asked.notes),
+            environment=device.environment(adapter.device),
             extent=asked.extent,
+            machine_load=self.machine_load,
             token_limit=asked.rules.config.max_new_tokens,
-            letter_logprobs=letters.values,
+            letter_logprobs=letters,
             **rest,
         )
 
