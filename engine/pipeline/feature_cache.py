@@ -199,17 +199,14 @@ class FeatureCache:
     def _guard(self, verb: str) -> Iterator[None]:
         try:
             yield
-        except OSError as error:
+        except (OSError, *FOLDER_ERRORS) as error:
             self._cache = None
+            fix = "delete this folder to start a new one, or wait if another program uses it"
+            if isinstance(error, OSError):
+                other = "set STAGESCOPE_CACHE_DIR to another folder"
+                fix = f"{advice(error, 'repair it')} or {other}"
             raise CacheError(
-                f"The feature cache {shown(self.folder)} cannot {verb} ({reason(error)}): "
-                f"{advice(error, 'repair it')} or set STAGESCOPE_CACHE_DIR to another folder."
-            ) from error
-        except FOLDER_ERRORS as error:
-            self._cache = None
-            raise CacheError(
-                f"The feature cache {shown(self.folder)} cannot {verb} ({reason(error)}): delete "
-                "this folder to start a new one, or wait if another program uses it."
+                f"The feature cache {shown(self.folder)} cannot {verb} ({reason(error)}): {fix}."
             ) from error
 
 
