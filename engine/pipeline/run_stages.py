@@ -12,7 +12,6 @@ from typing import TYPE_CHECKING, Any
 
 import torch
 
-from engine.decoding import decode
 from engine.decoding.generation_rules import AnswerRules
 from engine.errors import CacheError, Cancelled, ContextTooLong
 from engine.machine import device
@@ -150,7 +149,7 @@ class StagedRun:
         def scores() -> torch.Tensor | None:
             if asked.own_scores is not None:
                 return asked.own_scores()
-            return decode.prefill(adapter.decoder, adapter.embed(asked.prepared, asked.features))[0]
+            return adapter.decoder.prefill(adapter.embed(asked.prepared, asked.features))[0]
 
         if stop != "cancelled":
             letters = letter_scores.read(adapter, asked.request, scores, asked.notes)
