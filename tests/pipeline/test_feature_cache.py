@@ -17,7 +17,7 @@ import safetensors.torch
 import torch
 
 from engine.errors import CacheError
-from engine.pipeline import cache_database
+from engine.pipeline import feature_cache
 from engine.pipeline.feature_cache import BytesOnly, FeatureCache, key
 from engine.types import Features, FeatureSpec
 
@@ -176,11 +176,11 @@ def test_a_fresh_database_holds_what_is_expected(kept: FeatureCache) -> None:
         schema = dict(database.execute("SELECT name, sql FROM sqlite_master"))
         keys = {key for (key,) in database.execute("SELECT key FROM Settings")}
     database.close()
-    assert schema == cache_database.SCHEMA and keys == set(cache_database.SETTINGS)
-    cache_database.check(kept.folder)
+    assert schema == feature_cache.SCHEMA and keys == set(feature_cache.SETTINGS)
+    feature_cache.check_database(kept.folder)
 
 
-@pytest.mark.parametrize("name", cache_database.FILES)
+@pytest.mark.parametrize("name", feature_cache.FILES)
 def test_a_database_that_is_no_regular_file_is_not_opened(kept: FeatureCache, name: str) -> None:
     kept.close()
     for put in (os.mkfifo, Path.mkdir, lambda path: path.symlink_to("/dev/zero")):
