@@ -97,9 +97,7 @@ class _BatchRun(StagedRun):
         self.config, self.policy = requests[0].how.decode, requests[0].how.cache
         self.members = [_Member(adapter, request) for request in requests]
         self.cached = 0
-        self.step_ms: list[float] = []
         self.lost_ms = 0.0
-        self.step_usage: list[Usage] = []
         super().__init__(adapter, cache, watcher)
 
     @property
@@ -166,11 +164,7 @@ class _BatchRun(StagedRun):
                 self._step,
                 self.watcher.cancelled,
             )
-        first, last = self.step_ms[0], self.step_ms[-1]
-        prefill = self.step_usage[0].since(before)
-        steps = self.step_usage[-1].since(self.step_usage[0])
-        self.timeline.add("decode.prefill", start, first - start, used=prefill)
-        self.timeline.add("decode.steps", first, last - first, used=steps)
+        self._split_decode(start, before)
         longest = max(prompt.shape[1] for prompt in prompts)
         padded = (len(prompts), longest, prompts[0].shape[2])
         for member, answer in zip(self.remaining, answers, strict=True):
@@ -178,9 +172,7 @@ class _BatchRun(StagedRun):
             member.record("embeddings", prompts[0], padded)
 
     def _step(self, tokens: list[int]) -> None:
-        ms = self.timeline.now()
-        self.step_ms.append(ms)
-        self.step_usage.append(self.timeline.usage())
+        ms = self._stepped()
         for token in tokens:
             self.watcher.token(token, ms)
 

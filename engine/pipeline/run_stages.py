@@ -21,7 +21,7 @@ from engine.pipeline import letter_scores
 from engine.pipeline.letter_scores import Scores
 from engine.pipeline.text_ends import text_ends
 from engine.pipeline.watcher import Watcher
-from engine.timing import Timeline
+from engine.timing import UNKNOWN, Timeline, Usage
 from engine.types import (
     DecodeConfig,
     Extent,
@@ -74,6 +74,8 @@ class StagedRun:
     def __init__(self, adapter: Adapter, cache: FeatureCache | None, watcher: Watcher) -> None:
         self.adapter, self.cache, self.watcher = adapter, cache, watcher
         self.cold = adapter.use.runs == 0
+        self.step_ms: list[float] = []  # when each new token, or row of tokens, was there
+        self.first_usage = self.last_usage = UNKNOWN  # at the first and the last of them
         self.meter = Meter(torch.get_num_threads())
         self.timeline = Timeline(adapter.device, watcher.wait)
 
@@ -127,6 +129,25 @@ class StagedRun:
             stored = None
         on = self.adapter.device
         return stored and replace(stored, features=stored.features.changed(lambda one: one.to(on)))
+
+    def _stepped(self) -> float:
+        """Notes the end of a step; returns its time in milliseconds."""
+        ms = round(self.timeline.now(), 6)  # the clock tells nanoseconds: no more is kept
+        self.last_usage = self.timeline.usage()
+        if not self.step_ms:
+            self.first_usage = self.last_usage
+        self.step_ms.append(ms)
+        return ms
+
+    def _split_decode(self, start: float, before: Usage) -> None:
+        """Adds prefill and steps of stage 4, which began at `start` with the usage `before`."""
+        if self.step_ms:
+            first, last = self.step_ms[0], self.step_ms[-1]
+            source = self.timeline.spans[-1].source
+            prefill = self.first_usage.since(before)
+            steps = self.last_usage.since(self.first_usage)
+            self.timeline.add("decode.prefill", start, first - start, source, used=prefill)
+            self.timeline.add("decode.steps", first, last - first, source, used=steps)
 
     def _stop_clock(self) -> float:
         """Ends the time line and reads the machine's load; the milliseconds since the start."""

@@ -25,7 +25,7 @@ from engine.models.adapter import Adapter
 from engine.pipeline import letter_scores
 from engine.pipeline.run_stages import Asked, StagedRun, feature_specs
 from engine.pipeline.watcher import Watcher
-from engine.timing import UNKNOWN, Usage, VisionProbe, profiler_range, total
+from engine.timing import VisionProbe, profiler_range, total
 from engine.types import (
     COLD_VISION,
     Features,
@@ -124,11 +124,9 @@ class _Run(StagedRun):
         self.asked = Asked(adapter, request)
         self.step = step
         self.ids: list[int] = []
-        self.token_ms: list[float] = []
         self.stop: Stop = "eos"
         self.backend: Ran = "generate" if request.how.mode == "hooked" else "eager"
         self.to_store: Callable[[], None] | None = None
-        self.first_usage = self.last_usage = UNKNOWN
         super().__init__(adapter, cache, watcher)  # the clock starts
 
     # stage 3
@@ -221,23 +219,9 @@ class _Run(StagedRun):
             self.asked.notes.append(MPS_NOTE)
 
     def _token(self, token: int) -> None:
-        ms = round(self.timeline.now(), 6)  # the clock tells nanoseconds: no more is kept
-        self.last_usage = self.timeline.usage()
-        if not self.ids:
-            self.first_usage = self.last_usage
+        ms = self._stepped()
         self.ids.append(token)
-        self.token_ms.append(ms)
         self.watcher.token(token, ms)
-
-    def _split_decode(self, start: float, before: Usage) -> None:
-        """Adds prefill and steps of stage 4, which began at `start` with the usage `before`."""
-        if self.token_ms:
-            first, last = self.token_ms[0], self.token_ms[-1]
-            source = self.timeline.spans[-1].source
-            prefill = self.first_usage.since(before)
-            steps = self.last_usage.since(self.first_usage)
-            self.timeline.add("decode.prefill", start, first - start, source, used=prefill)
-            self.timeline.add("decode.steps", first, last - first, source, used=steps)
 
     def result(self) -> RunResult:
         total_ms = self._stop_clock()
@@ -250,7 +234,7 @@ class _Run(StagedRun):
             self.asked,
             self.ids,
             self.stop,
-            self.token_ms,
+            self.step_ms,
             spans=tuple(self.timeline.spans),
             total_ms=total_ms,
             backend=self.backend,
