@@ -19,7 +19,7 @@ from engine.errors import BadInput, Cancelled, StageScopeError
 from engine.machine import memory
 from engine.models.adapter import Adapter
 from engine.pipeline import single_run
-from engine.pipeline.run_stages import Asked, StagedRun, feature_specs
+from engine.pipeline.run_stages import Asked, StagedRun
 from engine.pipeline.watcher import Watcher
 from engine.timing import Usage, total
 from engine.types import Batch, RunRequest, RunResult, Span
@@ -147,7 +147,7 @@ class _BatchRun(StagedRun):
             for member, features in zip(missing, encoded, strict=True):
                 member.features = features
         for member in self.remaining:
-            member.tensors += feature_specs(member.features)
+            member.record_features()
 
     # stage 4
     def decode(self) -> None:

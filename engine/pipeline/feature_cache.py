@@ -21,6 +21,7 @@ from contextlib import closing, contextmanager, suppress
 from dataclasses import asdict, dataclass
 from functools import lru_cache
 from pathlib import Path
+from tempfile import TemporaryDirectory
 from typing import Any
 
 import diskcache
@@ -44,53 +45,10 @@ _PLAIN = torch.contiguous_format  # safetensors takes neither views nor strides
 # in the database can raise almost any error about a value.
 FOLDER_ERRORS = (sqlite3.Error, diskcache.Timeout, ValueError, KeyError, TypeError, OverflowError)
 _VALUE_FILE = re.compile(r"[0-9a-f]{2}[/\\][0-9a-f]{2}[/\\][0-9a-f]{28}\.val")
-# What diskcache writes into its database.
 DATABASE = "cache.db"
 FILES = (DATABASE, f"{DATABASE}-wal", f"{DATABASE}-shm", f"{DATABASE}-journal")
-_CHANGES = (  # how triggers update the counts in Settings
-    ("count", "INSERT", "+ 1"),
-    ("count", "DELETE", "- 1"),
-    ("size", "INSERT", "+ NEW.size"),
-    ("size", "UPDATE", "+ NEW.size - OLD.size"),
-    ("size", "DELETE", "- OLD.size"),
-)
-_TRIGGERS = {
-    f"Settings_{key}_{event.lower()}": (
-        f"CREATE TRIGGER Settings_{key}_{event.lower()} AFTER {event} ON Cache FOR EACH ROW BEGIN "
-        f'UPDATE Settings SET value = value {change} WHERE key = "{key}"; END'
-    )
-    for key, event, change in _CHANGES
-}
-SCHEMA: Mapping[str, str | None] = {
-    "Settings": "CREATE TABLE Settings ( key TEXT NOT NULL UNIQUE, value)",
-    "sqlite_autoindex_Settings_1": None,
-    "Cache": "CREATE TABLE Cache ( rowid INTEGER PRIMARY KEY, key BLOB, raw INTEGER, "
-    "store_time REAL, expire_time REAL, access_time REAL, access_count INTEGER DEFAULT 0, "
-    "tag BLOB, size INTEGER DEFAULT 0, mode INTEGER DEFAULT 0, filename TEXT, value BLOB)",
-    "Cache_key_raw": "CREATE UNIQUE INDEX Cache_key_raw ON Cache(key, raw)",
-    "Cache_expire_time": "CREATE INDEX Cache_expire_time ON Cache (expire_time)",
-    "Cache_store_time": "CREATE INDEX Cache_store_time ON Cache (store_time)",
-    **_TRIGGERS,
-}
-# None: any integer of at least 0.
-SETTINGS: Mapping[str, int | str | None] = {
-    "statistics": 0,
-    "tag_index": 0,
-    "eviction_policy": "least-recently-stored",
-    "size_limit": None,
-    "cull_limit": 10,
-    "sqlite_auto_vacuum": 1,
-    "sqlite_cache_size": 8192,
-    "sqlite_journal_mode": "wal",
-    "sqlite_mmap_size": 2**26,
-    "sqlite_synchronous": 1,
-    "disk_min_file_size": 2**15,
-    "disk_pickle_protocol": 5,
-    "count": None,
-    "size": None,
-    "hits": None,
-    "misses": None,
-}
+MOST_ROWS = 100  # of its tables and settings that are read: more than diskcache writes
+_COUNTS = ("size_limit", "count", "size", "hits", "misses")  # settings of any size
 
 
 class BytesOnly(diskcache.Disk):
@@ -267,8 +225,8 @@ def check_database(folder: Path) -> None:
 
     diskcache sets an attribute of its object for every row of its Settings table, and sqlite runs
     all triggers and views of the database.  Therefore a database is refused if it contains anything
-    that diskcache does not write.  Parts may be missing, because another process may be creating
-    it.
+    that diskcache does not write into a fresh one.  Parts may be missing, because another process
+    may be creating it.
     """
     for path in map(folder.joinpath, FILES):
         with suppress(FileNotFoundError):
@@ -277,19 +235,22 @@ def check_database(folder: Path) -> None:
     if not (folder / DATABASE).exists():
         return
     with closing(sqlite3.connect(folder / DATABASE, timeout=TIMEOUT_S)) as database:
-        made = database.execute("SELECT name, sql FROM sqlite_master").fetchmany(len(SCHEMA) + 1)
-        if any(item not in SCHEMA or text != SCHEMA[item] for item, text in made):
+        made = database.execute("SELECT name, sql FROM sqlite_master").fetchmany(MOST_ROWS)
+        with TemporaryDirectory(dir=folder) as new, diskcache.Cache(new, disk=BytesOnly) as fresh:
+            schema = dict(fresh._sql("SELECT name, sql FROM sqlite_master").fetchall())
+            usual = dict(fresh._sql("SELECT key, value FROM Settings").fetchall())
+        if any(item not in schema or text != schema[item] for item, text in made):
             raise ValueError("its tables are not those that StageScope writes")
         if "Settings" in dict(made):
-            rows = database.execute("SELECT key, value FROM Settings").fetchmany(len(SETTINGS) + 1)
-            if any(key not in SETTINGS or not _fits(value, SETTINGS[key]) for key, value in rows):
+            rows = database.execute("SELECT key, value FROM Settings").fetchmany(MOST_ROWS)
+            if any(key not in usual or not _fits(key, value, usual[key]) for key, value in rows):
                 raise ValueError("its settings are not those that StageScope writes")
 
 
-def _fits(value: object, wanted: int | str | None) -> bool:
-    if wanted is None:
+def _fits(key: str, value: object, usual: object) -> bool:
+    if key in _COUNTS:
         return isinstance(value, int) and value >= 0
-    return type(value) is type(wanted) and value == wanted
+    return type(value) is type(usual) and value == usual
 
 
 def _checksum(data: bytes) -> bytes:

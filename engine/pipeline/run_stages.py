@@ -65,7 +65,16 @@ class Asked:
         self.extent: Extent | None = None
 
     def record(self, name: str, tensor: torch.Tensor, shape: tuple[int, ...] = ()) -> None:
-        self.tensors.append(tensor_spec(name, tensor, shape))
+        """`shape` overrides that of the tensor, as for a whole padded batch."""
+        shape = shape or tuple(tensor.shape)
+        dtype = str(tensor.dtype).removeprefix("torch.")
+        self.tensors.append(TensorSpec(name, shape, dtype, prod(shape) * tensor.element_size()))
+
+    def record_features(self) -> None:
+        """A single tensor is called "features"."""
+        found = self.features.tensors
+        for name, tensor in found.items():
+            self.record(f"features.{name}" if len(found) > 1 else "features", tensor)
 
 
 class StagedRun:
@@ -220,17 +229,3 @@ def answer_rules(
     raise ContextTooLong(
         f"{name} has a context of {context:,} tokens; this prompt has {prompt:,}{forced}: {fix}."
     )
-
-
-def feature_specs(features: Features) -> list[TensorSpec]:
-    """The specs of features; a single tensor is called "features"."""
-    found = features.tensors
-    names = {name: f"features.{name}" if len(found) > 1 else "features" for name in found}
-    return [tensor_spec(names[name], tensor) for name, tensor in found.items()]
-
-
-def tensor_spec(name: str, tensor: torch.Tensor, shape: tuple[int, ...] = ()) -> TensorSpec:
-    """A tensor's spec; `shape` overrides its shape, as for a whole padded batch."""
-    shape = shape or tuple(tensor.shape)
-    dtype = str(tensor.dtype).removeprefix("torch.")
-    return TensorSpec(name, shape, dtype, prod(shape) * tensor.element_size())

@@ -23,18 +23,10 @@ from engine.errors import CacheError
 from engine.machine import memory
 from engine.models.adapter import Adapter
 from engine.pipeline import letter_scores
-from engine.pipeline.run_stages import Asked, StagedRun, feature_specs
+from engine.pipeline.run_stages import Asked, StagedRun
 from engine.pipeline.watcher import Watcher
 from engine.timing import VisionProbe, profiler_range, total
-from engine.types import (
-    COLD_VISION,
-    Features,
-    Prepared,
-    Ran,
-    RunRequest,
-    RunResult,
-    Stop,
-)
+from engine.types import COLD_VISION, Features, Prepared, Ran, RunRequest, RunResult, Stop
 
 if TYPE_CHECKING:
     from engine.pipeline.feature_cache import FeatureCache
@@ -140,8 +132,8 @@ class _Run(StagedRun):
                 spec, ms = self.adapter.feature_spec(prepared), self.timeline.spans[-1].ms
                 # after the answer, because writing belongs to no stage
                 self.to_store = lambda: cache.write(spec, found, ms, self.cold)
-        self.asked.tensors += feature_specs(found)
         self.asked.features = found
+        self.asked.record_features()
         return found
 
     def _read_features(self, prepared: Prepared) -> Features | None:
