@@ -7,12 +7,7 @@ from pathlib import Path
 from typing import Any
 
 from engine import public, settings
-from engine.attribution.explained import (
-    FILLS,
-    ExplainOptions,
-    ExplainRequest,
-    as_json,
-)
+from engine.attribution.explained import FILLS, ExplainOptions, ExplainRequest, as_json
 from engine.cli import common
 from engine.cli.common import flag
 from engine.errors import BadInput
