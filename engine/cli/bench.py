@@ -257,7 +257,6 @@ def _forecast(options: argparse.Namespace) -> int:
 
 
 def _sweep(options: argparse.Namespace) -> int:
-    """A run per strength, then the curves."""
     if options.executor != "local":
         sweep.refuse_elsewhere(len(media_options.sweep(options.perturb)))
     plan, found, runs = _plan_of_sweep(options)
@@ -287,7 +286,6 @@ def _sweep(options: argparse.Namespace) -> int:
 
 
 def _planned(options: argparse.Namespace) -> tuple[Plan, dataset.Dataset]:
-    """The plan of the flags, and its dataset."""
     if not options.models:
         raise BadInput("--models is missing: name at least one model.")
     common.refuse(options, ["force"], "goes with --resume: leave it out.")

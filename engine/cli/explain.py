@@ -89,7 +89,6 @@ def _explain(options: argparse.Namespace) -> int:
 
 
 def _asked(options: argparse.Namespace) -> RunRequest:
-    """The request for the answer, from the flags."""
     sample = dataset.find(public.read_dataset(options.dataset), options.sample)
     how = RunOptions(**arranged({"cache": "off"} | common.given_options(options)))
     prompt = DEFAULT_QUESTION if options.prompt is None else options.prompt

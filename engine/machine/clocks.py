@@ -28,7 +28,6 @@ class Moment:
 
 
 def second_s() -> float:
-    """The second clock."""
     return time.monotonic()
 
 

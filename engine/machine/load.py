@@ -179,7 +179,6 @@ def _cores(cpu_ms: float | None, wall_ms: float, cores: int) -> float | None:
 
 
 def _own_cpus() -> frozenset[int]:
-    """The cores that this process may run on."""
     if hasattr(os, "sched_getaffinity"):
         return frozenset(os.sched_getaffinity(0))
     return frozenset(range(os.cpu_count() or 1))

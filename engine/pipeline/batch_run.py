@@ -214,7 +214,6 @@ class _BatchRun(StagedRun):
         )
 
     def _notes(self) -> Iterator[str]:
-        """Notes for every result of the batch."""
         if self.adapter.dtype != torch.float32:
             yield NOT_EXACT.format(dtype=str(self.adapter.dtype).removeprefix("torch."))
         if compiled.wanted(self.config, self.adapter.device):

@@ -151,7 +151,6 @@ class FeatureCache:
         return stored
 
     def write(self, spec: FeatureSpec, features: Features, encode_ms: float, cold: bool) -> None:
-        """Stores features with the time of their computation."""
         metadata = {"spec": _text_of(spec)}
         metadata |= {"encode_ms": repr(encode_ms), "cold": str(int(cold))}
         kept = features.changed(lambda one: one.detach().cpu().clone(memory_format=_PLAIN))

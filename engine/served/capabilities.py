@@ -69,18 +69,16 @@ KINDS: Mapping[str, Kind] = {
 }
 # The owner that a server names in its list of models.
 _OWNERS = {"vllm": "vllm", "sglang": "sglang", "llamacpp": "llama.cpp", "library": "ollama"}
-# An address that only one kind of server has, and a key of its answer.
+# An address that only one kind of server has, a key of its answer, and what stands there.
 _OWN_ADDRESSES = (
-    ("/version", "vllm", "version"),
-    ("/props", "llama.cpp", "build_info"),
-    ("/api/version", "ollama", "version"),
-    ("/get_server_info", "sglang", "version"),
-    ("/api/v0/models", "lmstudio", "data"),
-    ("/openapi.json", "transformers", "paths"),
-    ("/openapi.json", "llama-cpp-python", "paths"),
+    ("/version", "vllm", "version", ""),
+    ("/props", "llama.cpp", "build_info", ""),
+    ("/api/version", "ollama", "version", ""),
+    ("/get_server_info", "sglang", "version", ""),
+    ("/api/v0/models", "lmstudio", "data", ""),
+    ("/openapi.json", "transformers", "paths", "/load_model"),
+    ("/openapi.json", "llama-cpp-python", "paths", "/extras/tokenize/count"),
 )
-# An address that its list of addresses has.
-_LISTED = {"transformers": "/load_model", "llama-cpp-python": "/extras/tokenize/count"}
 
 
 @dataclass(frozen=True)
@@ -159,14 +157,14 @@ def entered(
 
 def _identified(server: Server, owner: str) -> Capabilities:
     """The kind and the version, by what only one kind of server has."""
-    for address, kind, key in _OWN_ADDRESSES:
+    for address, kind, key, part in _OWN_ADDRESSES:
         if owner not in ("", kind):
             continue
         with suppress(ServerFailed):
             status, _, value = protocol.get(server, address, PROBE_S)
             if status != 200 or not isinstance(value, dict) or key not in value:
                 continue
-            if kind in _LISTED and _LISTED[kind] not in value[key]:
+            if part and part not in value[key]:
                 continue
             version = value[key] if isinstance(value[key], str) else ""
             return Capabilities(kind, one_line(version)[:MAX_LINE])

@@ -323,7 +323,6 @@ def _patience(stated: str) -> float:
 
 
 def _refusal(server: Server, response: httpx2.Response, said: str) -> str:
-    """The sentence for a status that is no answer."""
     status, host, named = response.status_code, server.host, quoted(server.model)
     value: Any = said
     with suppress(ValueError, RecursionError):
