@@ -11,7 +11,6 @@ import time
 from collections.abc import Mapping
 from contextlib import suppress
 from dataclasses import dataclass, replace
-from functools import lru_cache
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -109,7 +108,7 @@ def of(server: Server) -> Capabilities:
 
 def kept(server: Server) -> Capabilities | None:
     """What the server said within a day; None if nothing is known."""
-    known = _read(_file(), _changed()).get(server.url)
+    known = _read().get(server.url)
     return known if known and time.time() - known.at < KEPT_S else None
 
 
@@ -133,7 +132,7 @@ def probe(server: Server) -> Capabilities:
         )
     models = tuple(one_line(str(row["id"]))[:MAX_LINE] for row in named)
     found = replace(found, models=models, round_trip_ms=round(spent, 1), at=time.time())
-    every = {**_read(_file(), _changed()), server.url: found}
+    every = {**_read(), server.url: found}
     with suppress(OSError):  # otherwise it is asked again
         _file().parent.mkdir(parents=True, exist_ok=True)
         write_whole(_file(), msgspec.json.encode(every))
@@ -175,19 +174,9 @@ def _file() -> Path:
     return settings.load().cache_dir / "servers.json"
 
 
-def _changed() -> int:
-    """When the file was written; 0 if there is none."""
+def _read() -> dict[str, Capabilities]:
+    """By address; none if nothing is kept, or the file cannot be used."""
     try:
-        return _file().stat().st_mtime_ns
-    except OSError:
-        return 0
-
-
-@lru_cache(maxsize=1)
-def _read(file: Path, changed: int) -> dict[str, Capabilities]:
-    if not changed:
-        return {}
-    try:
-        return read_json(file, MAX_FILE, "What servers said", dict[str, Capabilities])
+        return read_json(_file(), MAX_FILE, "What servers said", dict[str, Capabilities])
     except BadInput:
         return {}
