@@ -303,7 +303,9 @@ class _Trial:
         runs, pairs = self.request.runs, list[tuple[DraftedAnswer, DraftedAnswer]]()
         for index in range(runs + 1):  # the first pair is the warm-up
             self.watcher.round(index, runs + 1)
-            pairs.append(self._pair(index % 2 == 1))
+            # The order alternates, so that a slowing machine affects both alike.
+            drafted_first = self._drafted() if index % 2 == 1 else None
+            pairs.append((self._alone(self.target), drafted_first or self._drafted()))
         alone, drafted = zip(*pairs[1:], strict=True)
         return self._result(alone, drafted)
 
@@ -319,11 +321,6 @@ class _Trial:
         rules = answer_rules(adapter, prepared, request.decode)
         ms = timeline.spans[0].ms
         return PreparedModel(adapter, embeds, question, ms, adapter.shown(shown), *rules)
-
-    def _pair(self, drafted_first: bool) -> tuple[DraftedAnswer, DraftedAnswer]:
-        """Alone and drafted; the order alternates, so that a slowing machine affects both alike."""
-        drafted = self._drafted() if drafted_first else None
-        return self._alone(self.target), drafted or self._drafted()
 
     def _alone(self, ready: PreparedModel) -> DraftedAnswer:
         given = ready.adapter.decoder, ready.embeds, ready.rules

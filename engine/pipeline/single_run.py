@@ -173,10 +173,9 @@ class _Run(StagedRun):
         step = self.step
         if step is None:
             return None
+        tokens = self.asked.prepared.context_tokens + self.asked.rules.config.max_new_tokens
         start = self.timeline.now()
-        if seconds := step.ready(
-            self.asked.prepared.context_tokens + self.asked.rules.config.max_new_tokens
-        ):  # usually 0
+        if seconds := step.ready(tokens):  # usually 0
             self.timeline.add("compile", start, seconds * 1000)
             self.asked.notes.append(COMPILED_WITHIN.format(seconds))
         if step.failure:
