@@ -262,7 +262,7 @@ def _verify(adapter: Adapter, request: RunRequest) -> dict[str, Any]:
 
 
 def _scores(adapter: Adapter, prepared: Prepared, features: Features) -> torch.Tensor:
-    return decode.prefill(adapter.decoder, adapter.embed(prepared, features))[0]
+    return adapter.decoder.prefill(adapter.embed(prepared, features))[0]
 
 
 # what it is shown

@@ -35,7 +35,7 @@ SLOWER = """
 def _slow_token(self, token, usual=_Run._token):
     vision = next(span.start_ms for span in self.timeline.spans if span.name == "vision")
     now = self.timeline.now()
-    end = now + {slow} * (now - (self.token_ms[-1] if self.token_ms else vision))
+    end = now + {slow} * (now - (self.step_ms[-1] if self.step_ms else vision))
     while self.timeline.now() < end:
         pass
     usual(self, token)

@@ -113,8 +113,8 @@ def _under(condition: Condition) -> Iterator[None]:
                 patch.setattr(time, name, scaled(clock))
             patch.setattr(clocks.ThreadWait, "ms", wait_ms)
             counters = load._counters
-            patch.setattr(load, "_counters", lambda cpus: load._Counters(
-                *(None if ms is None else ms * slower for ms in counters(cpus))))  # fmt: skip
+            patch.setattr(load, "_counters", lambda cpus: tuple(
+                None if ms is None else ms * slower for ms in counters(cpus)))  # fmt: skip
         stack.enter_context(_busy(condition.busy, SPIN))
         yield
 

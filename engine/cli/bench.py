@@ -1,5 +1,7 @@
 """bench: a dataset run with progress in the terminal; an interrupted run can be resumed.
 
+--plan-only runs nothing: it prints what the run would cost, from an earlier run.
+
 Exit code 0 if all results are answers, 1 if some failed, 2 for a user error, 130 after Ctrl-C (the
 run is saved).
 """
@@ -10,21 +12,25 @@ import argparse
 import os
 import shlex
 from collections.abc import Sequence
-from dataclasses import replace
+from dataclasses import asdict, replace
 from pathlib import Path
 from typing import Any
 
 from engine import media_options, public, settings
+from engine.analysis import run_planning
 from engine.benchmark import by_turns, prepare, sweep
 from engine.benchmark.cluster.cluster_options import LOCAL, PER_WORKER, ClusterOptions, per_worker
-from engine.cli import common, plan_only
+from engine.cli import common
 from engine.cli.common import flag
 from engine.errors import BadInput, StoreError
 from engine.jobs.benchmark_job import BenchmarkJob, sweep_jobs
+from engine.machine.device import free_disk_bytes
 from engine.media import dataset
 from engine.media_options import Perturbation
 from engine.plain_files import read_text
 from engine.quoting import shown, whole
+from engine.report import planning_words
+from engine.report.blocks import Bullets
 from engine.storage import run_header, run_store
 from engine.storage.plan import ORDERS, STOP_AFTER, Plan
 
@@ -33,7 +39,6 @@ ORDER_HELP = "auto (default): by turns if all models fit in memory, otherwise mo
 # Flags of a new run; a resumed run has its own plan.
 PLANNING = ("models", "show", "samples", "ids", "prompt", *public.PLANNED, *public.BENCHED, "out")
 
-LENGTH_HELP = "natural (default), or forced:N for N tokens each"
 AGAINST_HELP = (
     "run the code of this folder too, by turns; the runs OUT-base and OUT-new can be compared by "
     "gate, with their times"
@@ -43,13 +48,17 @@ ADDRESS_HELP = (
     "a Ray cluster: HOST:PORT, or auto for this machine's cluster; default: ray_address in the "
     "settings, otherwise a temporary local Ray cluster"
 )
-PER_WORKER_HELP = "resources of a worker (cpus=1, a GPU if any)"
 PLACE_FLAGS = {
     "--executor": flag(("local", "ray"), "this process (default), or Ray", "local"),
     "--address": flag(str, ADDRESS_HELP),
     "--workers": flag(int, "number of workers (default: one per device)"),
-    "--per-worker": flag(str, PER_WORKER_HELP, form=PER_WORKER),
+    "--per-worker": flag(str, "resources of a worker (cpus=1, a GPU if any)", form=PER_WORKER),
 }
+PLAN_FLAGS = {
+    "--plan-only": flag(bool, "run nothing: print duration and disk size, from an earlier run"),
+    "--from": flag(str, "with --plan-only: the earlier run, its folder or name (default: the "
+        "newest of the same models and dataset)", form="RUN", dest="earlier"),
+}  # fmt: skip
 
 
 def add(commands: Any) -> None:
@@ -62,7 +71,7 @@ def add(commands: Any) -> None:
         "--repeat": flag(int, "runs of each sample (default: 1)"),
         "--warmup": flag(int, "warm-up runs of each model (default: 1)"),
         "--order": flag(ORDERS, ORDER_HELP),
-        "--length": flag(str, LENGTH_HELP),
+        "--length": flag(str, "natural (default), or forced:N for N tokens each"),
         **common.option_flags(public.BENCHED, Plan),
         "--batch": flag(int, "samples per batch (default: 1); only whole batches are timed"),
         "--stop-after": flag(int, stop_after),
@@ -72,7 +81,7 @@ def add(commands: Any) -> None:
         "--against": flag(Path, AGAINST_HELP, form="CHECKOUT"),
         "--turns": flag(str, argparse.SUPPRESS),  # a side of --against
         **PLACE_FLAGS,
-        **plan_only.FLAGS,
+        **PLAN_FLAGS,
         **common.JSON,
     }
     text = "run models on many samples and save the results"
@@ -87,8 +96,8 @@ def add(commands: Any) -> None:
 def _bench(options: argparse.Namespace) -> int:
     if options.against is not None:
         return _by_turns(options)
-    if plan_only.asked(options):
-        return plan_only.show(options, *_plan_of_sweep(options))
+    if _plans_only(options):
+        return _forecast(options)
     if options.resume is None and "/" in (options.perturb or ""):
         return _sweep(options)
     return _run(options)
@@ -155,7 +164,7 @@ def _code(job: BenchmarkJob) -> int:
 def _by_turns(options: argparse.Namespace) -> int:
     """A run of the other checkout (BASE) and one of this (NEW)."""
     others = {"--resume": options.resume, "--executor": options.executor != "local",
-              "--plan-only": plan_only.asked(options), "--batch": options.batch not in (None, 1),
+              "--plan-only": _plans_only(options), "--batch": options.batch not in (None, 1),
               "a sweep in --perturb": "/" in (options.perturb or "")}  # fmt: skip
     if wrong := [name for name, given in others.items() if given]:
         raise BadInput(f"--against times two new runs, sample by sample: leave out {wrong[0]}.")
@@ -200,8 +209,53 @@ def _plan_of_sweep(
     return *_planned(one), media_options.sweep(options.perturb or "")
 
 
+def _plans_only(options: argparse.Namespace) -> bool:
+    """Whether only a plan is wanted; BadInput for flags that do not fit."""
+    if not options.plan_only:
+        if options.earlier is not None:
+            raise BadInput("--from goes with --plan-only: add that, or leave it out.")
+        return False
+    if options.resume is not None:
+        raise BadInput("--plan-only plans a new run: leave --resume out.")
+    return True
+
+
+def _forecast(options: argparse.Namespace) -> int:
+    """What the run, or the runs of a sweep together, would cost, from an earlier run."""
+    plan, found, runs = _plan_of_sweep(options)
+    elsewhere = options.executor != "local"
+    if elsewhere and len(runs) > 1:
+        sweep.refuse_elsewhere(len(runs))
+    plan, samples, _ = prepare.checked(sweep.plans(plan, runs)[0], found, elsewhere)
+    base = settings.load().runs_dir
+    if options.earlier is not None:
+        folder: Path | None = run_store.find(options.earlier, base)
+    else:
+        newest = run_planning.newest(plan, found.root, run_store.listing(base))
+        folder = newest.folder if newest else None
+    earlier = run_planning.measure(run_store.read(folder), plan.models) if folder else None
+    sequences = {name: sample.sequence for name, sample in samples.items()}
+    forecast = run_planning.forecast(plan, sequences, earlier, len(runs))
+    free = free_disk_bytes(options.out or base)
+    value: dict[str, Any] = {"from": None, "forecast": asdict(forecast), "free_bytes": free}
+    if earlier is None:
+        text = planning_words.nothing_known(plan.models)
+        common.out(
+            value | {"problem": text}, f"{planning_words.planned(forecast)}\n{text}", options
+        )
+        return 0
+    value["from"] = {"run": earlier.run.id, "folder": str(earlier.run.folder),
+                     "results": earlier.results, "device": earlier.device,
+                     "busy": earlier.busy, "named": options.earlier is not None}  # fmt: skip
+    place = [*planning_words.free(options.out or base)]
+    if elsewhere:
+        place.append("The duration is that of one worker; a run on several takes less.")
+    facts = planning_words.facts(forecast, earlier, options.earlier is None)
+    common.out(value, [Bullets((*facts, *place))], options)
+    return 0
+
+
 def _sweep(options: argparse.Namespace) -> int:
-    """A run per strength, then the curves."""
     if options.executor != "local":
         sweep.refuse_elsewhere(len(media_options.sweep(options.perturb)))
     plan, found, runs = _plan_of_sweep(options)
@@ -231,7 +285,6 @@ def _sweep(options: argparse.Namespace) -> int:
 
 
 def _planned(options: argparse.Namespace) -> tuple[Plan, dataset.Dataset]:
-    """The plan of the flags, and its dataset."""
     if not options.models:
         raise BadInput("--models is missing: name at least one model.")
     common.refuse(options, ["force"], "goes with --resume: leave it out.")

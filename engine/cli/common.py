@@ -91,7 +91,6 @@ SAMPLE_HELP = "an id, the start of an id, or sequence/clip"
 def command(
     commands: Any, name: str, run: Callable[[Namespace], int], text: str, flags: Flags, **more: Any
 ) -> argparse.ArgumentParser:
-    """Adds a command with its flags."""
     parser: argparse.ArgumentParser = commands.add_parser(name, help=text, **more)
     parser.set_defaults(run=run)
     add_flags(parser, flags)

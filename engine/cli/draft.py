@@ -79,7 +79,6 @@ def _draft(options: argparse.Namespace) -> int:
 
 
 def blocks(found: DraftReport) -> Iterator[Block]:
-    """The drafted answers, and what drafting gained."""
     for tried in found.samples:
         # Accepted tokens are in brackets; rejected ones are left out.
         drawn = [f"[{m.text}]" if m.state == "accepted" else m.text for m in tried.marks

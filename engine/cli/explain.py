@@ -7,12 +7,7 @@ from pathlib import Path
 from typing import Any
 
 from engine import public, settings
-from engine.attribution.explained import (
-    FILLS,
-    ExplainOptions,
-    ExplainRequest,
-    as_json,
-)
+from engine.attribution.explained import FILLS, ExplainOptions, ExplainRequest, as_json
 from engine.cli import common
 from engine.cli.common import flag
 from engine.errors import BadInput
@@ -94,7 +89,6 @@ def _explain(options: argparse.Namespace) -> int:
 
 
 def _asked(options: argparse.Namespace) -> RunRequest:
-    """The request for the answer, from the flags."""
     sample = dataset.find(public.read_dataset(options.dataset), options.sample)
     how = RunOptions(**arranged({"cache": "off"} | common.given_options(options)))
     prompt = DEFAULT_QUESTION if options.prompt is None else options.prompt

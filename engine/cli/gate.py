@@ -13,7 +13,7 @@ from engine.quoting import printable
 from engine.storage import run_store
 
 if TYPE_CHECKING:
-    from engine.analysis.gate import RunValues, Verdict
+    from engine.analysis.gate import Verdict
 
 CODES: dict[Verdict, int] = {"no worse": 0, "worse": 1, "changed": 1, "undecided": 3}
 
@@ -21,14 +21,15 @@ METRIC_HELP = (
     "what is compared (default: total,ttft,tpot,tokens,accuracy); also: decode, vision, prefill "
     "and others, and answers: then a changed token id is worse"
 )
-MARGIN_HELP = "what counts as equal (5%%); of accuracy in percentage points"
 
 
 def add(commands: Any) -> None:
     flags = {
         "runs": flag(str, "BASE and NEW: a folder or name of a run", form="RUN", nargs="+"),
         "--metric": flag(str, METRIC_HELP, form="NAME,..."),
-        "--margin": flag(str, MARGIN_HELP, "5%", "PERCENT"),
+        "--margin": flag(
+            str, "what counts as equal (5%%); of accuracy in percentage points", "5%", "PERCENT"
+        ),
         "--undecided": flag(("ok", "fail"), "exit code 0 or 1 instead of 3 if undecided"),
     }
     codes = "exit code 0 no worse, 1 worse, 3 undecided"
@@ -46,8 +47,13 @@ def _gate(options: argparse.Namespace) -> int:
 
     metrics = None if options.metric is None else gate.metric_names(options.metric)
     share = percent("--margin", options.margin)
-    base, new = (_values(name) for name in options.runs)
-    report = gate.gate(base, new, metrics, share)
+    values = []
+    for name in options.runs:
+        run = run_store.read(run_store.find(name, settings.load().runs_dir))
+        for problem in run.problems:
+            say(f"{run.folder}: {problem}")
+        values.append(gate.values_of(run))
+    report = gate.gate(values[0], values[1], metrics, share)
     if options.json:
         print(drawers.as_json(gate_text.as_json(report)))
     elif options.md:
@@ -57,12 +63,3 @@ def _gate(options: argparse.Namespace) -> int:
     if report.verdict == "undecided" and options.undecided:
         return 0 if options.undecided == "ok" else 1
     return CODES[report.verdict]
-
-
-def _values(name: str) -> RunValues:
-    from engine.analysis.gate import values_of
-
-    run = run_store.read(run_store.find(name, settings.load().runs_dir))
-    for problem in run.problems:
-        say(f"{run.folder}: {problem}")
-    return values_of(run)

@@ -11,16 +11,7 @@ from dataclasses import replace
 from typing import Any, get_args
 
 from engine import settings
-from engine.cli.common import (
-    DATASET,
-    JSON,
-    add_flags,
-    command,
-    flag,
-    out,
-    refuse,
-    say,
-)
+from engine.cli.common import DATASET, JSON, add_flags, command, flag, out, refuse, say
 from engine.errors import BadInput, ServerAway
 from engine.models import new_entry, registry
 from engine.models.checkpoint import DTYPE_BYTES, ModelEntry, Server

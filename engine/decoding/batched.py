@@ -8,7 +8,7 @@ counted.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 
 import torch
@@ -20,15 +20,6 @@ from engine.decoding.generation_rules import AnswerRules
 from engine.types import Stop
 
 
-@dataclass(frozen=True, eq=False)
-class Padded:
-    """B prompts as one tensor; the padding on the left is masked."""
-
-    embeds: torch.Tensor  # [B, S, hidden]
-    mask: torch.Tensor  # [B, S], 1 for prompt positions
-    positions: torch.Tensor  # [B, S], 0 for a prompt's first token
-
-
 @dataclass
 class BatchAnswer:
     """One row's new ids (with EOS) and why it stopped; None while it continues."""
@@ -37,8 +28,10 @@ class BatchAnswer:
     stop: Stop | None = None
 
 
-def pad(prompts: Sequence[torch.Tensor]) -> Padded:
-    """Prompts [1, S_i, hidden] -> one tensor [B, S, hidden], padded on the left."""
+def pad(prompts: Sequence[torch.Tensor]) -> dict[str, torch.Tensor]:
+    """Prompts [1, S_i, hidden] as arguments of a language model: embeddings [B, S, hidden], padded
+    on the left; mask [B, S], 1 for prompt positions; positions [B, S], 0 for a prompt's first
+    token."""
     longest = max(prompt.shape[1] for prompt in prompts)
     first = prompts[0]
     embeds = first.new_zeros(len(prompts), longest, first.shape[2])
@@ -46,30 +39,31 @@ def pad(prompts: Sequence[torch.Tensor]) -> Padded:
     for row, prompt in enumerate(prompts):
         embeds[row, longest - prompt.shape[1] :] = prompt[0]
         mask[row, longest - prompt.shape[1] :] = 1
-    return Padded(embeds, mask, (mask.cumsum(dim=1) - 1).clamp(min=0))
+    positions = (mask.cumsum(dim=1) - 1).clamp(min=0)
+    return {"inputs_embeds": embeds, "attention_mask": mask, "position_ids": positions}
 
 
 class BatchDecoder:
     """The state of B answers: cache, mask and positions, which grow by one each step."""
 
-    def __init__(self, decoder: Decoder, prompts: Padded) -> None:
-        self._decoder, self._mask = decoder, prompts.mask
-        self._next = prompts.positions[:, -1:] + 1  # [B, 1]
+    def __init__(self, decoder: Decoder, prompts: Mapping[str, torch.Tensor]) -> None:
+        self._decoder, self._mask = decoder, prompts["attention_mask"]
+        self._next = prompts["position_ids"][:, -1:] + 1  # [B, 1]
         self._last = int(decoder.text_config.max_position_embeddings) - 1
         self._cache = DynamicCache(config=decoder.text_config)
-        self.scores = self._forward(inputs_embeds=prompts.embeds, position_ids=prompts.positions)
+        self.scores = self._forward(**prompts)
 
     def step(self, tokens: torch.Tensor) -> None:
         """tokens [B] -> `scores` [B, vocabulary] for the next tokens."""
         self._mask = torch.cat([self._mask, self._mask.new_ones(len(tokens), 1)], dim=1)
-        self.scores = self._forward(input_ids=tokens[:, None], position_ids=self._next)
+        self.scores = self._forward(
+            input_ids=tokens[:, None], attention_mask=self._mask, position_ids=self._next
+        )
         # Only a row that has ended reaches the end of the context.
         self._next = (self._next + 1).clamp(max=self._last)
 
     def _forward(self, **inputs: torch.Tensor) -> torch.Tensor:
-        out = self._decoder.language_model(
-            **inputs, attention_mask=self._mask, past_key_values=self._cache, use_cache=True
-        )
+        out = self._decoder.language_model(**inputs, past_key_values=self._cache, use_cache=True)
         scores: torch.Tensor = self._decoder.head(out.last_hidden_state[:, -1]).float()
         return scores
 

@@ -54,11 +54,13 @@ class Decoder:
         return llama.read(self.language_model)
 
     def prefill(self, prompt: Prompt) -> tuple[torch.Tensor, DynamicCache]:
+        """prompt -> (scores for the first new token [1, vocabulary], filled cache)."""
         cache = llama.cache(self.text_config)
         out = self.language_model(inputs_embeds=prompt, past_key_values=cache, use_cache=True)
         return self.head(out.last_hidden_state[:, -1]).float(), cache
 
     def step(self, token: torch.Tensor, cache: DynamicCache) -> torch.Tensor:
+        """token [B, 1] -> scores for the next one [B, vocabulary]; the cache grows by one."""
         if self.llama is not None and self.llama.takes(token, cache):
             hidden = self.llama.token(token, cache)
         else:
@@ -102,11 +104,6 @@ class WholeModel(Decoder):
         return scores
 
 
-def prefill(decoder: Decoder, prompt: Prompt) -> tuple[torch.Tensor, DynamicCache]:
-    """prompt -> (scores for the first new token [1, vocabulary], filled cache)."""
-    return decoder.prefill(prompt)
-
-
 def refuse_non_finite(scores: torch.Tensor) -> None:
     """NotFinite if a score is NaN or +infinity; argmax would turn such scores into an answer.
 
@@ -118,11 +115,6 @@ def refuse_non_finite(scores: torch.Tensor) -> None:
             "Its logits are not finite (NaN or infinity): copy the checkpoint again, or choose a "
             "dtype with a wider range, such as bfloat16 or float32."
         )
-
-
-def step(decoder: Decoder, token: torch.Tensor, cache: DynamicCache) -> torch.Tensor:
-    """token [B, 1] -> scores for the next one [B, vocabulary]; the cache grows by one."""
-    return decoder.step(token, cache)
 
 
 def choose(scores: torch.Tensor, ids: list[int], rules: AnswerRules) -> int:
@@ -156,7 +148,7 @@ def generate(
 ) -> tuple[list[int], Stop]:
     """New token ids (with EOS) and why they stop; `steps`: a compiled step, None: the eager."""
     ids = list[int]()
-    scores, kept = prefill(decoder, prompt)
+    scores, kept = decoder.prefill(prompt)
     refuse_non_finite(scores)
     token = choose(scores, ids, rules)
     if steps is not None:
@@ -174,7 +166,7 @@ def generate(
             token = steps.next(ids)
         else:
             last = torch.tensor([[token]], device=decoder.device)
-            token = choose(step(decoder, last, kept), ids, rules)
+            token = choose(decoder.step(last, kept), ids, rules)
 
 
 def generation_config(rules: AnswerRules) -> GenerationConfig:

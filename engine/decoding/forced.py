@@ -11,7 +11,7 @@ from typing import Any
 
 import torch
 
-from engine.decoding import batched, decode
+from engine.decoding import batched
 from engine.decoding.decode import Decoder, ModelInputs, Prompt, WholeModel
 
 
@@ -46,12 +46,7 @@ def _together(
     language_model: Any = decoder.language_model
     said = language_model.get_input_embeddings()(tokens[:, :-1])
     padded = batched.pad([torch.cat([one, said.to(one.dtype)], dim=1) for one in prompts])
-    out = language_model(
-        inputs_embeds=padded.embeds,
-        attention_mask=padded.mask,
-        position_ids=padded.positions,
-        use_cache=False,
-    )
+    out = language_model(**padded, use_cache=False)
     scores: torch.Tensor = decoder.head(out.last_hidden_state[:, -tokens.shape[1] :])
     return scores
 
@@ -59,7 +54,7 @@ def _together(
 def _alone(decoder: Decoder, prompt: Prompt, tokens: torch.Tensor) -> torch.Tensor:
     """Scores [1, N, vocabulary]: the prefill of an ordinary run, then one pass on its cache."""
     assert isinstance(decoder, WholeModel) and isinstance(prompt, ModelInputs)
-    first, cache = decode.prefill(decoder, prompt)
+    first, cache = decoder.prefill(prompt)
     if tokens.shape[1] == 1:
         return first[:, None]
     out = decoder.model(input_ids=tokens[:, :-1], past_key_values=cache, use_cache=True)

@@ -127,7 +127,6 @@ class Canvas:
 
 
 def shade(colour: Colour, factor: float) -> Colour:
-    """A darker or brighter version of a colour."""
     return colour[0] * factor, colour[1] * factor, colour[2] * factor
 
 

@@ -43,7 +43,6 @@ def evaluate(seeds: range, models: Sequence[str], say: Callable[[str], None]) ->
 
 
 def as_text(table: Table) -> str:
-    """The table for a terminal."""
     lines = []
     for model, rows in table.items():
         lines += [model, f"  {'attribute':16s} accuracy  majority  claimed     n"]
@@ -66,7 +65,6 @@ def _claims(model: str, samples: Sequence[Sample]) -> list[Claims]:
 
 
 def ask(model: str, sample: Sample, question: str) -> str:
-    """The greedy answer of one model about one sample."""
     from engine.models import registry
     from engine.pipeline import feature_cache, single_run
     from engine.types import RunOptions, RunRequest

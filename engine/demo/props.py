@@ -85,7 +85,6 @@ def _round_tree(
 
 
 def make_houses(rng: np.random.Generator, near: float, reach: float) -> list[Prop]:
-    """Façades along the road on both sides."""
     houses: list[Prop] = []
     for side in (-1, 1):
         z = near - rng.uniform(0, 6)

@@ -10,6 +10,7 @@ import os
 import sys
 import time
 from collections.abc import Callable
+from contextlib import suppress
 from dataclasses import dataclass
 
 TIGHT_S = 20e-6  # a bracket this narrow is not tried again
@@ -27,7 +28,6 @@ class Moment:
 
 
 def second_s() -> float:
-    """The second clock."""
     return time.monotonic()
 
 
@@ -67,10 +67,8 @@ class ThreadWait:
     def __init__(self) -> None:
         self._file: int | None = None
         if sys.platform == "linux":
-            try:
+            with suppress(OSError):
                 self._file = os.open(_SCHEDSTAT, os.O_RDONLY | os.O_CLOEXEC)
-            except OSError:
-                self._file = None
 
     def ms(self) -> float | None:
         """Since the thread began; only differences mean something."""

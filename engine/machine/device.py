@@ -93,15 +93,13 @@ def _cuda(index: int) -> Memory:
 
 
 def memory_of(device: torch.device) -> Memory:
-    """The memory of one device; for the CPU and devices that share its memory (MPS), the
-    system's."""
+    """A device's memory; the system's for the CPU and for devices that share its memory (MPS)."""
     found = {one.device: one for one in memories()}
     return found.get(f"{device.type}:{device.index or 0}", found["cpu"])
 
 
 def memory() -> Memory:
-    """The memory that holds weights: the accelerator's if torch already uses one, else the
-    system's."""
+    """What holds weights: an accelerator's memory if torch already uses one, else the system's."""
     found = memories()
     if found[1:] and settings.load().device.partition(":")[0] in ("auto", "cuda"):
         return memory_of(choose())

@@ -9,7 +9,6 @@ import os
 import time
 from collections.abc import Sequence
 from dataclasses import dataclass, field
-from typing import NamedTuple
 
 from engine.machine import clocks
 from engine.plain_files import Positive, Rate, Time
@@ -140,13 +139,6 @@ def words(load: MachineLoad) -> str:
 _BUSY = ("user", "nice", "system", "irq", "softirq")
 
 
-class _Counters(NamedTuple):
-    """CPU milliseconds of the machine since it started: at work, and given to other guests."""
-
-    busy_ms: float | None = None
-    steal_ms: float | None = None
-
-
 class Meter:
     """Starts when it is created, in the thread that runs the stages; `read` may be called once."""
 
@@ -154,7 +146,7 @@ class Meter:
         self._cpus, self._threads = _own_cpus(), threads
         self._wait = clocks.ThreadWait()
         self._began_s = time.time()
-        self._counters = _counters(self._cpus)
+        self._busy_ms, self._steal_ms = _counters(self._cpus)
         self._start_s, self._cpu_ms = time.perf_counter(), clocks.cpu_ms()
         self._waited_ms = self._wait.ms()
 
@@ -162,10 +154,10 @@ class Meter:
         waited = clocks.since(self._waited_ms, self._wait.ms())
         wall = (time.perf_counter() - self._start_s) * 1000
         cpu = clocks.cpu_ms() - self._cpu_ms
-        now, before = _counters(self._cpus), self._counters
+        busy_ms, steal_ms = _counters(self._cpus)
         self._wait.close()
-        everyone = clocks.since(before.busy_ms, now.busy_ms)
-        steal = clocks.since(before.steal_ms, now.steal_ms)
+        everyone = clocks.since(self._busy_ms, busy_ms)
+        steal = clocks.since(self._steal_ms, steal_ms)
         cores = len(self._cpus)
         return MachineLoad(
             began_s=self._began_s,
@@ -187,23 +179,23 @@ def _cores(cpu_ms: float | None, wall_ms: float, cores: int) -> float | None:
 
 
 def _own_cpus() -> frozenset[int]:
-    """The cores that this process may run on."""
     if hasattr(os, "sched_getaffinity"):
         return frozenset(os.sched_getaffinity(0))
     return frozenset(range(os.cpu_count() or 1))
 
 
-def _counters(cpus: frozenset[int]) -> _Counters:
-    """The counters of these cores; unknown if the system lists fewer."""
+def _counters(cpus: frozenset[int]) -> tuple[float | None, float | None]:
+    """CPU milliseconds of these cores since they started: at work, and given to other guests;
+    unknown if the system lists fewer cores."""
     try:
         import psutil  # a machine with torch and transformers alone may lack it
 
         every = psutil.cpu_times(percpu=True)
     except (ImportError, OSError, RuntimeError):
-        return _Counters()
+        return None, None
     if not cpus or max(cpus) >= len(every):
-        return _Counters()
+        return None, None
     own = [every[cpu] for cpu in cpus]
     busy = sum(getattr(one, name, 0.0) for one in own for name in _BUSY)
     steal = sum(one.steal for one in own) * 1000 if hasattr(own[0], "steal") else None
-    return _Counters(busy * 1000, steal)
+    return busy * 1000, steal

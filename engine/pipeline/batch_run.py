@@ -9,22 +9,20 @@ from __future__ import annotations
 import logging
 import secrets
 from collections.abc import Iterator, Sequence
-from functools import partial
 from typing import TYPE_CHECKING, Any
 
 import torch
 
-from engine.decoding import batched, compiled, decode
+from engine.decoding import batched, compiled
 from engine.decoding.batched import BatchAnswer
-from engine.decoding.decode import Prompt
 from engine.errors import BadInput, Cancelled, StageScopeError
-from engine.machine import device, memory
+from engine.machine import memory
 from engine.models.adapter import Adapter
-from engine.pipeline import letter_scores, single_run
-from engine.pipeline.run_stages import Asked, StagedRun, feature_specs
+from engine.pipeline import single_run
+from engine.pipeline.run_stages import Asked, StagedRun
 from engine.pipeline.watcher import Watcher
 from engine.timing import Usage, total
-from engine.types import Batch, Features, Generation, RunRequest, RunResult, Span
+from engine.types import Batch, RunRequest, RunResult, Span
 
 if TYPE_CHECKING:
     from engine.pipeline.feature_cache import FeatureCache
@@ -81,7 +79,6 @@ def _answer(
 
 
 class _Member(Asked):
-    features: Features  # after stage 3
     answer: BatchAnswer  # after stage 4
     error: str = ""
     result: RunResult | None = None
@@ -100,9 +97,7 @@ class _BatchRun(StagedRun):
         self.config, self.policy = requests[0].how.decode, requests[0].how.cache
         self.members = [_Member(adapter, request) for request in requests]
         self.cached = 0
-        self.step_ms: list[float] = []
         self.lost_ms = 0.0
-        self.step_usage: list[Usage] = []
         super().__init__(adapter, cache, watcher)
 
     @property
@@ -121,7 +116,7 @@ class _BatchRun(StagedRun):
     def _reason(self, member: _Member) -> str:
         """Reads and prepares one sample; returns the reason of a failure, or ""."""
         try:
-            self._prepare(member, self._read(member))
+            self.preprocess(member, self.load(member))
         except Cancelled:
             raise
         except StageScopeError as error:
@@ -152,14 +147,16 @@ class _BatchRun(StagedRun):
             for member, features in zip(missing, encoded, strict=True):
                 member.features = features
         for member in self.remaining:
-            member.tensors += feature_specs(member.features)
+            member.record_features()
 
     # stage 4
     def decode(self) -> None:
         with self._stage("decode"):
             start, before = self.timeline.mark()
             # embeddings [1, context, hidden]: families without them refuse batches
-            prompts: list[Any] = [self._prompt(member) for member in self.remaining]
+            prompts: list[Any] = [
+                self.adapter.embed(member.prepared, member.features) for member in self.remaining
+            ]
             answers = batched.generate(
                 self.adapter.decoder,
                 prompts,
@@ -167,11 +164,7 @@ class _BatchRun(StagedRun):
                 self._step,
                 self.watcher.cancelled,
             )
-        first, last = self.step_ms[0], self.step_ms[-1]
-        prefill = self.step_usage[0].since(before)
-        steps = self.step_usage[-1].since(self.step_usage[0])
-        self.timeline.add("decode.prefill", start, first - start, used=prefill)
-        self.timeline.add("decode.steps", first, last - first, used=steps)
+        self._split_decode(start, before)
         longest = max(prompt.shape[1] for prompt in prompts)
         padded = (len(prompts), longest, prompts[0].shape[2])
         for member, answer in zip(self.remaining, answers, strict=True):
@@ -179,9 +172,7 @@ class _BatchRun(StagedRun):
             member.record("embeddings", prompts[0], padded)
 
     def _step(self, tokens: list[int]) -> None:
-        ms = self.timeline.now()
-        self.step_ms.append(ms)
-        self.step_usage.append(self.timeline.usage())
+        ms = self._stepped()
         for token in tokens:
             self.watcher.token(token, ms)
 
@@ -189,9 +180,7 @@ class _BatchRun(StagedRun):
         """Sets the members' results; raises Cancelled if an answer was cut short."""
         if any(member.answer.stop == "cancelled" for member in self.remaining):
             raise Cancelled(f"{self.adapter.info.name} was cancelled between two tokens.")
-        total_ms = self.timeline.end() - self.lost_ms
-        load = self.meter.read()
-        self.adapter.use.runs += 1
+        total_ms = self._stop_clock() - self.lost_ms
         batch = Batch(
             id=secrets.token_hex(6),
             size=len(self.remaining),
@@ -200,35 +189,13 @@ class _BatchRun(StagedRun):
             tokens=sum(len(member.answer.ids) for member in self.remaining),
             cached=self.cached,
         )
-        adapter, notes = self.adapter, tuple(self._notes())
-        environment = device.environment(adapter.device)
+        notes = tuple(self._notes())
         for member in self.remaining:
-            scores = partial(self._first_scores, member)
-            letters = letter_scores.read(adapter, member.request, scores)
             member.notes += notes
-            generation = Generation(
-                token_ids=tuple(member.answer.ids),
-                text=adapter.text(member.answer.ids),
-                stop=member.answer.stop or "length",
-                prompt_tokens=member.prepared.context_tokens,
-                token_ms=(),
-            )
+            ids, stop = member.answer.ids, member.answer.stop or "length"
             member.result = self._result(
-                member,
-                generation,
-                letters,
-                spans=(),
-                total_ms=total_ms,
-                environment=environment,
-                batch=batch,
-                machine_load=load,
+                member, ids, stop, spans=(), total_ms=total_ms, batch=batch
             )
-
-    def _first_scores(self, member: _Member) -> torch.Tensor:
-        return decode.prefill(self.adapter.decoder, self._prompt(member))[0]
-
-    def _prompt(self, member: _Member) -> Prompt:
-        return self.adapter.embed(member.prepared, member.features)
 
     def _spans(self) -> tuple[Span, ...]:
         """One span per name: its first start and the sum of all samples' times."""
@@ -247,7 +214,6 @@ class _BatchRun(StagedRun):
         )
 
     def _notes(self) -> Iterator[str]:
-        """Notes for every result of the batch."""
         if self.adapter.dtype != torch.float32:
             yield NOT_EXACT.format(dtype=str(self.adapter.dtype).removeprefix("torch."))
         if compiled.wanted(self.config, self.adapter.device):

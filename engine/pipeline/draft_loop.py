@@ -99,7 +99,7 @@ class ModelDrafter:
     def __init__(self, decoder: Decoder, embeds: torch.Tensor, rules: AnswerRules) -> None:
         self._decoder, self._rules = decoder, rules
         self._rows: int = decoder.language_model.get_input_embeddings().num_embeddings  # type: ignore[operator]
-        _, self._cache = decode.prefill(decoder, embeds)
+        _, self._cache = decoder.prefill(embeds)
         self._read: list[int] = []  # new ids in the KV cache
 
     def draft(self, ids: Sequence[int], most: int) -> list[int]:
@@ -127,7 +127,7 @@ def read(decoder: Decoder, ids: Sequence[int], cache: DynamicCache) -> torch.Ten
     """ids -> scores [ids, vocabulary] of the token after each; the cache grows by all ids."""
     tokens = torch.tensor([list(ids)], device=decoder.device)
     if len(ids) == 1:
-        return decode.step(decoder, tokens, cache)
+        return decoder.step(tokens, cache)
     out = decoder.language_model(input_ids=tokens, past_key_values=cache, use_cache=True)
     scores: torch.Tensor = decoder.head(out.last_hidden_state[0]).float()
     return scores
@@ -149,7 +149,7 @@ def generate(
 ) -> DraftedAnswer:
     """The target's greedy answer to embeds [1, S, hidden], at most `gamma` tokens per draft."""
     refuse_sampling(rules.config)
-    scores, cache = decode.prefill(target, embeds)
+    scores, cache = target.prefill(embeds)
     decode.refuse_non_finite(scores)
     loop = _Loop(target, rules, cache, on_token, scores.shape[-1])
     loop.add(scores)
@@ -224,21 +224,6 @@ class _Loop:
         return time.perf_counter() * 1000
 
 
-@dataclass(frozen=True)
-class Margin:
-    """The logits of two tokens at one position of an answer, and the difference that rounding
-    explains: twice the noise between single steps and one pass."""
-
-    position: int
-    tokens: tuple[int, int]
-    logits: tuple[float, float]
-    rounding: float
-
-    @property
-    def tied(self) -> bool:
-        return abs(self.logits[0] - self.logits[1]) <= self.rounding
-
-
 def margin(
     decoder: Decoder,
     embeds: torch.Tensor,
@@ -246,22 +231,27 @@ def margin(
     position: int,
     other: int,
     rules: AnswerRules,
-) -> Margin:
-    """Compares the answer's token at this position with `other`, both scored by the decoder."""
-    scores, cache = decode.prefill(decoder, embeds)
+    texts: tuple[str, str],
+) -> Difference:
+    """Compares the answer's token at this position with `other`, both scored by the decoder.
+
+    Rounding explains twice the noise between single steps and one pass.
+    """
+    scores, cache = decoder.prefill(embeds)
     steps = [scores[0]]
     for token in ids[:position]:
         steps.append(read(decoder, [token], cache)[0])
     alone = torch.stack(steps)
-    again, cache = decode.prefill(decoder, embeds)
+    again, cache = decoder.prefill(embeds)
     if position:
         again = torch.cat([again, read(decoder, ids[:position], cache)])
     dtype = next(decoder.head.parameters()).dtype
     unit = torch.finfo(dtype).eps * float(alone.abs().max())
     rounding = 2 * max(float((alone - again).abs().max()), unit)
-    pair, last = (ids[position], other), rules(alone[-1][None], ids[:position])[0]
-    logits = (float(last[pair[0]]), float(last[pair[1]]))
-    return Margin(position, pair, logits, rounding)
+    last = rules(alone[-1][None], ids[:position])[0]
+    logits = (float(last[ids[position]]), float(last[other]))
+    tied = abs(logits[0] - logits[1]) <= rounding
+    return Difference(position, *texts, logits, rounding, tied)
 
 
 @dataclass(frozen=True, eq=False)
@@ -313,7 +303,9 @@ class _Trial:
         runs, pairs = self.request.runs, list[tuple[DraftedAnswer, DraftedAnswer]]()
         for index in range(runs + 1):  # the first pair is the warm-up
             self.watcher.round(index, runs + 1)
-            pairs.append(self._pair(index % 2 == 1))
+            # The order alternates, so that a slowing machine affects both alike.
+            drafted_first = self._drafted() if index % 2 == 1 else None
+            pairs.append((self._alone(self.target), drafted_first or self._drafted()))
         alone, drafted = zip(*pairs[1:], strict=True)
         return self._result(alone, drafted)
 
@@ -329,11 +321,6 @@ class _Trial:
         rules = answer_rules(adapter, prepared, request.decode)
         ms = timeline.spans[0].ms
         return PreparedModel(adapter, embeds, question, ms, adapter.shown(shown), *rules)
-
-    def _pair(self, drafted_first: bool) -> tuple[DraftedAnswer, DraftedAnswer]:
-        """Alone and drafted; the order alternates, so that a slowing machine affects both alike."""
-        drafted = self._drafted() if drafted_first else None
-        return self._alone(self.target), drafted or self._drafted()
 
     def _alone(self, ready: PreparedModel) -> DraftedAnswer:
         given = ready.adapter.decoder, ready.embeds, ready.rules
@@ -401,9 +388,8 @@ class _Trial:
             ends = ["".join(self._pieces(answer[at : at + 1])) for answer in (ids, other)]
             return Difference(at, ends[0], ends[1], (0.0, 0.0), 0.0, False)
         decoder, embeds, rules = self.adapter.decoder, self.target.embeds, self.target.rules
-        found = margin(decoder, embeds, ids, at, other[at], rules)
         alone, drafted = self._pieces([ids[at], other[at]])
-        return Difference(at, alone, drafted, found.logits, found.rounding, found.tied)
+        return margin(decoder, embeds, ids, at, other[at], rules, (alone, drafted))
 
     def _pieces(self, ids: Sequence[int]) -> list[str]:
         pieces = self.adapter.tokenizer.convert_ids_to_tokens(list(ids))

@@ -9,16 +9,19 @@ Every failure of the folder is a CacheError; the caller continues without the ca
 
 from __future__ import annotations
 
+import errno
 import hashlib
 import json
 import math
 import re
 import sqlite3
+import stat
 from collections.abc import Iterator, Mapping
-from contextlib import contextmanager
+from contextlib import closing, contextmanager, suppress
 from dataclasses import asdict, dataclass
 from functools import lru_cache
 from pathlib import Path
+from tempfile import TemporaryDirectory
 from typing import Any
 
 import diskcache
@@ -29,7 +32,6 @@ from safetensors import SafetensorError
 
 from engine import settings
 from engine.errors import CacheError
-from engine.pipeline import cache_database
 from engine.plain_files import advice, read_limited, reason
 from engine.quoting import shown
 from engine.types import Features, FeatureSpec
@@ -37,11 +39,16 @@ from engine.types import Features, FeatureSpec
 MAX_VALUE = 2**28  # bytes of one entry; 8 frames of a 7B model take about 2**25
 CHUNK = 4 * 2**20  # diskcache would split bytes at every newline
 CHECKSUM = 16
+TIMEOUT_S = 2
 _PLAIN = torch.contiguous_format  # safetensors takes neither views nor strides
 # What diskcache and sqlite raise if a folder is missing, full, locked or damaged.  A changed byte
 # in the database can raise almost any error about a value.
 FOLDER_ERRORS = (sqlite3.Error, diskcache.Timeout, ValueError, KeyError, TypeError, OverflowError)
 _VALUE_FILE = re.compile(r"[0-9a-f]{2}[/\\][0-9a-f]{2}[/\\][0-9a-f]{28}\.val")
+DATABASE = "cache.db"
+FILES = (DATABASE, f"{DATABASE}-wal", f"{DATABASE}-shm", f"{DATABASE}-journal")
+MOST_ROWS = 100  # of its tables and settings that are read: more than diskcache writes
+_COUNTS = ("size_limit", "count", "size", "hits", "misses")  # settings of any size
 
 
 class BytesOnly(diskcache.Disk):
@@ -144,7 +151,6 @@ class FeatureCache:
         return stored
 
     def write(self, spec: FeatureSpec, features: Features, encode_ms: float, cold: bool) -> None:
-        """Stores features with the time of their computation."""
         metadata = {"spec": _text_of(spec)}
         metadata |= {"encode_ms": repr(encode_ms), "cold": str(int(cold))}
         kept = features.changed(lambda one: one.detach().cpu().clone(memory_format=_PLAIN))
@@ -189,9 +195,12 @@ class FeatureCache:
     def _open(self) -> diskcache.Cache:
         if self._cache is None:
             self.folder.mkdir(parents=True, exist_ok=True, mode=0o700)
-            cache_database.check(self.folder)
+            check_database(self.folder)
             self._cache = diskcache.Cache(
-                str(self.folder), timeout=2, disk=BytesOnly, size_limit=self.limit_mb * 2**20
+                str(self.folder),
+                timeout=TIMEOUT_S,
+                disk=BytesOnly,
+                size_limit=self.limit_mb * 2**20,
             )
         return self._cache
 
@@ -199,18 +208,48 @@ class FeatureCache:
     def _guard(self, verb: str) -> Iterator[None]:
         try:
             yield
-        except OSError as error:
+        except (OSError, *FOLDER_ERRORS) as error:
             self._cache = None
+            fix = "delete this folder to start a new one, or wait if another program uses it"
+            if isinstance(error, OSError):
+                other = "set STAGESCOPE_CACHE_DIR to another folder"
+                fix = f"{advice(error, 'repair it')} or {other}"
             raise CacheError(
-                f"The feature cache {shown(self.folder)} cannot {verb} ({reason(error)}): "
-                f"{advice(error, 'repair it')} or set STAGESCOPE_CACHE_DIR to another folder."
+                f"The feature cache {shown(self.folder)} cannot {verb} ({reason(error)}): {fix}."
             ) from error
-        except FOLDER_ERRORS as error:
-            self._cache = None
-            raise CacheError(
-                f"The feature cache {shown(self.folder)} cannot {verb} ({reason(error)}): delete "
-                "this folder to start a new one, or wait if another program uses it."
-            ) from error
+
+
+def check_database(folder: Path) -> None:
+    """Raises ValueError, OSError or sqlite3.Error if this folder's database must not be opened.
+
+    diskcache sets an attribute of its object for every row of its Settings table, and sqlite runs
+    all triggers and views of the database.  Therefore a database is refused if it contains anything
+    that diskcache does not write into a fresh one.  Parts may be missing, because another process
+    may be creating it.
+    """
+    for path in map(folder.joinpath, FILES):
+        with suppress(FileNotFoundError):
+            if not stat.S_ISREG(path.lstat().st_mode):
+                raise OSError(errno.EINVAL, f"{path.name} is not a regular file", str(path))
+    if not (folder / DATABASE).exists():
+        return
+    with closing(sqlite3.connect(folder / DATABASE, timeout=TIMEOUT_S)) as database:
+        made = database.execute("SELECT name, sql FROM sqlite_master").fetchmany(MOST_ROWS)
+        with TemporaryDirectory(dir=folder) as new, diskcache.Cache(new, disk=BytesOnly) as fresh:
+            schema = dict(fresh._sql("SELECT name, sql FROM sqlite_master").fetchall())
+            usual = dict(fresh._sql("SELECT key, value FROM Settings").fetchall())
+        if any(item not in schema or text != schema[item] for item, text in made):
+            raise ValueError("its tables are not those that StageScope writes")
+        if "Settings" in dict(made):
+            rows = database.execute("SELECT key, value FROM Settings").fetchmany(MOST_ROWS)
+            if any(key not in usual or not _fits(key, value, usual[key]) for key, value in rows):
+                raise ValueError("its settings are not those that StageScope writes")
+
+
+def _fits(key: str, value: object, usual: object) -> bool:
+    if key in _COUNTS:
+        return isinstance(value, int) and value >= 0
+    return type(value) is type(usual) and value == usual
 
 
 def _checksum(data: bytes) -> bytes:

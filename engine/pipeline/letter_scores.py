@@ -13,7 +13,6 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import ExitStack, contextmanager
-from dataclasses import dataclass
 from string import ascii_uppercase
 from typing import Any
 
@@ -29,14 +28,6 @@ _BEFORE = ("", ":")  # tokenizers may treat the first word of a text in another 
 Scores = Callable[[], torch.Tensor | None]  # [1, vocabulary] of the first new token
 
 
-@dataclass(frozen=True)
-class LetterLogprobs:
-    """By letter; None if they were not asked for or are unknown, which the notes then say."""
-
-    values: Mapping[str, float] | None = None
-    notes: tuple[str, ...] = ()
-
-
 def wanted(request: RunRequest) -> bool:
     """Whether the request asks the sample's own question with lettered options."""
     sample = request.sample
@@ -44,23 +35,27 @@ def wanted(request: RunRequest) -> bool:
     return lettered and request.prompt == sample.question.strip()
 
 
-def read(adapter: Adapter, request: RunRequest, scores: Scores) -> LetterLogprobs:
-    """The log-probabilities of the sample's letters; computes the scores only if it can."""
+def read(
+    adapter: Adapter, request: RunRequest, scores: Scores, notes: list[str]
+) -> Mapping[str, float] | None:
+    """The log-probabilities by letter of the sample; None if they were not asked for or are
+    unknown, which a note then says.  Computes the scores only if it can."""
     if not wanted(request):
-        return LetterLogprobs()
+        return None
     letters = ascii_uppercase[: len(request.sample.choices)]
     tokens = {letter: letter_tokens(adapter.tokenizer, letter) for letter in letters}
     if lacking := [letter for letter, ids in tokens.items() if not ids]:
-        return LetterLogprobs(notes=(NO_TOKENS.format(letters=", ".join(lacking)),))
-    found = scores()
-    if found is None:
-        return LetterLogprobs(notes=(NO_SCORES,))
-    logs = torch.log_softmax(found[0].float(), dim=-1)
-    values = {
-        letter: float(torch.logsumexp(logs[list(ids)], dim=0)) for letter, ids in tokens.items()
-    }
-    known = all(map(math.isfinite, values.values()))  # -infinity: a token that the model excludes
-    return LetterLogprobs(values) if known else LetterLogprobs(notes=(NO_SCORES,))
+        notes.append(NO_TOKENS.format(letters=", ".join(lacking)))
+        return None
+    if (found := scores()) is not None:
+        logs = torch.log_softmax(found[0].float(), dim=-1)
+        values = {
+            letter: float(torch.logsumexp(logs[list(ids)], dim=0)) for letter, ids in tokens.items()
+        }
+        if all(map(math.isfinite, values.values())):  # -infinity: a token that the model excludes
+            return values
+    notes.append(NO_SCORES)
+    return None
 
 
 def letter_tokens(tokenizer: Any, letter: str) -> tuple[int, ...]:

@@ -4,7 +4,7 @@ what a result says."""
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import replace
 from math import prod
@@ -14,11 +14,14 @@ import torch
 
 from engine.decoding.generation_rules import AnswerRules
 from engine.errors import CacheError, Cancelled, ContextTooLong
+from engine.machine import device
 from engine.machine.load import Meter
 from engine.models.adapter import Adapter
-from engine.pipeline.letter_scores import LetterLogprobs
+from engine.pipeline import letter_scores
+from engine.pipeline.letter_scores import Scores
+from engine.pipeline.text_ends import text_ends
 from engine.pipeline.watcher import Watcher
-from engine.timing import Timeline
+from engine.timing import UNKNOWN, Timeline, Usage
 from engine.types import (
     DecodeConfig,
     Extent,
@@ -29,6 +32,7 @@ from engine.types import (
     RunRequest,
     RunResult,
     StageName,
+    Stop,
     TensorSpec,
 )
 
@@ -50,6 +54,8 @@ class Asked:
 
     prepared: Prepared  # after stage 2
     rules: AnswerRules  # after stage 2
+    features: Features  # after stage 3, not in hooked mode
+    own_scores: Scores | None = None  # of the first token in generate()
 
     def __init__(self, adapter: Adapter, request: RunRequest) -> None:
         self.request = request
@@ -59,7 +65,16 @@ class Asked:
         self.extent: Extent | None = None
 
     def record(self, name: str, tensor: torch.Tensor, shape: tuple[int, ...] = ()) -> None:
-        self.tensors.append(tensor_spec(name, tensor, shape))
+        """`shape` overrides that of the tensor, as for a whole padded batch."""
+        shape = shape or tuple(tensor.shape)
+        dtype = str(tensor.dtype).removeprefix("torch.")
+        self.tensors.append(TensorSpec(name, shape, dtype, prod(shape) * tensor.element_size()))
+
+    def record_features(self) -> None:
+        """A single tensor is called "features"."""
+        found = self.features.tensors
+        for name, tensor in found.items():
+            self.record(f"features.{name}" if len(found) > 1 else "features", tensor)
 
 
 class StagedRun:
@@ -68,6 +83,8 @@ class StagedRun:
     def __init__(self, adapter: Adapter, cache: FeatureCache | None, watcher: Watcher) -> None:
         self.adapter, self.cache, self.watcher = adapter, cache, watcher
         self.cold = adapter.use.runs == 0
+        self.step_ms: list[float] = []  # when each new token, or row of tokens, was there
+        self.first_usage = self.last_usage = UNKNOWN  # at the first and the last of them
         self.meter = Meter(torch.get_num_threads())
         self.timeline = Timeline(adapter.device, watcher.wait)
 
@@ -82,7 +99,8 @@ class StagedRun:
             raise Cancelled(f"{self.adapter.info.name} was cancelled before its {name} stage.")
         self.watcher.stage(name)
 
-    def _read(self, asked: Asked) -> Media:
+    # stage 1
+    def load(self, asked: Asked) -> Media:
         with self._stage("load"):
             loaded = self.watcher.load(asked.request.sample, self.adapter.kind, asked.request.how)
         asked.notes += loaded.notes
@@ -93,7 +111,8 @@ class StagedRun:
             asked.tensors.append(spec)
         return loaded
 
-    def _prepare(self, asked: Asked, loaded: Media) -> Prepared:
+    # stage 2
+    def preprocess(self, asked: Asked, loaded: Media) -> Prepared:
         adapter, request = self.adapter, asked.request
         with self._stage("preprocess"):
             prepared = adapter.preprocess(loaded, request.prompt)
@@ -117,26 +136,73 @@ class StagedRun:
         if stored is not None and not self.adapter.takes(prepared, stored.features):
             notes.append(NO_FEATURES)
             stored = None
-        device = self.adapter.device
-        return stored and replace(
-            stored, features=stored.features.changed(lambda one: one.to(device))
-        )
+        on = self.adapter.device
+        return stored and replace(stored, features=stored.features.changed(lambda one: one.to(on)))
+
+    def _stepped(self) -> float:
+        """Notes the end of a step; returns its time in milliseconds."""
+        ms = round(self.timeline.now(), 6)  # the clock tells nanoseconds: no more is kept
+        self.last_usage = self.timeline.usage()
+        if not self.step_ms:
+            self.first_usage = self.last_usage
+        self.step_ms.append(ms)
+        return ms
+
+    def _split_decode(self, start: float, before: Usage) -> None:
+        """Adds prefill and steps of stage 4, which began at `start` with the usage `before`."""
+        if self.step_ms:
+            first, last = self.step_ms[0], self.step_ms[-1]
+            source = self.timeline.spans[-1].source
+            prefill = self.first_usage.since(before)
+            steps = self.last_usage.since(self.first_usage)
+            self.timeline.add("decode.prefill", start, first - start, source, used=prefill)
+            self.timeline.add("decode.steps", first, last - first, source, used=steps)
+
+    def _stop_clock(self) -> float:
+        """Ends the time line and reads the machine's load; the milliseconds since the start."""
+        total_ms = self.timeline.end()
+        self.machine_load = self.meter.read()
+        self.adapter.use.runs += 1
+        return total_ms
 
     def _result(
-        self, asked: Asked, generation: Generation, letters: LetterLogprobs, **rest: Any
+        self,
+        asked: Asked,
+        ids: Sequence[int],
+        stop: Stop,
+        token_ms: Sequence[float] = (),
+        **rest: Any,
     ) -> RunResult:
-        """The result, with what only a single run or only a batch knows."""
+        """The result, with what only a single run or only a batch knows; after the clock."""
+        adapter, letters = self.adapter, None
+
+        def scores() -> torch.Tensor | None:
+            if asked.own_scores is not None:
+                return asked.own_scores()
+            return adapter.decoder.prefill(adapter.embed(asked.prepared, asked.features))[0]
+
+        if stop != "cancelled":
+            letters = letter_scores.read(adapter, asked.request, scores, asked.notes)
         return RunResult(
             request=asked.request,
-            model=self.adapter.info,
-            generation=generation,
+            model=adapter.info,
+            generation=Generation(
+                token_ids=tuple(ids),
+                text=adapter.text(ids),
+                stop=stop,
+                prompt_tokens=asked.prepared.context_tokens,
+                token_ms=tuple(token_ms),
+                text_ends=text_ends(adapter.tokenizer, ids) if token_ms else (),
+            ),
             cold=self.cold,
             shown=asked.shown,
             tensors=tuple(asked.tensors),
-            notes=(*asked.notes, *letters.notes),
+            notes=tuple(asked.notes),
+            environment=device.environment(adapter.device),
             extent=asked.extent,
+            machine_load=self.machine_load,
             token_limit=asked.rules.config.max_new_tokens,
-            letter_logprobs=letters.values,
+            letter_logprobs=letters,
             **rest,
         )
 
@@ -163,17 +229,3 @@ def answer_rules(
     raise ContextTooLong(
         f"{name} has a context of {context:,} tokens; this prompt has {prompt:,}{forced}: {fix}."
     )
-
-
-def feature_specs(features: Features) -> list[TensorSpec]:
-    """The specs of features; a single tensor is called "features"."""
-    found = features.tensors
-    names = {name: f"features.{name}" if len(found) > 1 else "features" for name in found}
-    return [tensor_spec(names[name], tensor) for name, tensor in found.items()]
-
-
-def tensor_spec(name: str, tensor: torch.Tensor, shape: tuple[int, ...] = ()) -> TensorSpec:
-    """A tensor's spec; `shape` overrides its shape, as for a whole padded batch."""
-    shape = shape or tuple(tensor.shape)
-    dtype = str(tensor.dtype).removeprefix("torch.")
-    return TensorSpec(name, shape, dtype, prod(shape) * tensor.element_size())

@@ -20,25 +20,13 @@ from engine.decoding import decode
 from engine.decoding.compiled import CompiledStep
 from engine.decoding.decode import ModelInputs
 from engine.errors import CacheError
-from engine.machine import device, memory
+from engine.machine import memory
 from engine.models.adapter import Adapter
 from engine.pipeline import letter_scores
-from engine.pipeline.letter_scores import LetterLogprobs, Scores
-from engine.pipeline.run_stages import Asked, StagedRun, feature_specs
-from engine.pipeline.text_ends import text_ends
+from engine.pipeline.run_stages import Asked, StagedRun
 from engine.pipeline.watcher import Watcher
-from engine.timing import UNKNOWN, Usage, VisionProbe, profiler_range, total
-from engine.types import (
-    COLD_VISION,
-    Features,
-    Generation,
-    Media,
-    Prepared,
-    Ran,
-    RunRequest,
-    RunResult,
-    Stop,
-)
+from engine.timing import VisionProbe, profiler_range, total
+from engine.types import COLD_VISION, Features, Prepared, Ran, RunRequest, RunResult, Stop
 
 if TYPE_CHECKING:
     from engine.pipeline.feature_cache import FeatureCache
@@ -85,8 +73,7 @@ def _answer(
         state.asked.notes += refused
         if compiling:
             state.asked.notes.append(COMPILED_BEFORE.format(compiling))
-        loaded = state.load()
-        prepared = state.preprocess(loaded)
+        prepared = state.preprocess(state.asked, state.load(state.asked))
         if request.how.mode == "hooked":
             state.generate(prepared)
         else:
@@ -129,22 +116,10 @@ class _Run(StagedRun):
         self.asked = Asked(adapter, request)
         self.step = step
         self.ids: list[int] = []
-        self.token_ms: list[float] = []
         self.stop: Stop = "eos"
         self.backend: Ran = "generate" if request.how.mode == "hooked" else "eager"
         self.to_store: Callable[[], None] | None = None
-        self.features: Features | None = None  # of a decoupled run
-        self.own_scores: Scores = lambda: None  # of the first token in generate()
-        self.first_usage = self.last_usage = UNKNOWN
         super().__init__(adapter, cache, watcher)  # the clock starts
-
-    # stage 1
-    def load(self) -> Media:
-        return self._read(self.asked)
-
-    # stage 2
-    def preprocess(self, loaded: Media) -> Prepared:
-        return self._prepare(self.asked, loaded)
 
     # stage 3
     def encode(self, prepared: Prepared) -> Features:
@@ -157,8 +132,8 @@ class _Run(StagedRun):
                 spec, ms = self.adapter.feature_spec(prepared), self.timeline.spans[-1].ms
                 # after the answer, because writing belongs to no stage
                 self.to_store = lambda: cache.write(spec, found, ms, self.cold)
-        self.asked.tensors += feature_specs(found)
-        self.features = found
+        self.asked.features = found
+        self.asked.record_features()
         return found
 
     def _read_features(self, prepared: Prepared) -> Features | None:
@@ -193,23 +168,14 @@ class _Run(StagedRun):
             )
         self._split_decode(start, before)
 
-    def _first_scores(self) -> torch.Tensor | None:
-        """The scores of the first new token, after the clock: kept, or from one more prefill."""
-        adapter = self.adapter
-        if self.asked.request.how.mode == "hooked":
-            return self.own_scores()
-        assert self.features is not None
-        return decode.prefill(adapter.decoder, adapter.embed(self.asked.prepared, self.features))[0]
-
     def _compiled_step(self) -> CompiledStep | None:
         """The compiled step if it was requested and compiles; None for the eager step."""
         step = self.step
         if step is None:
             return None
+        tokens = self.asked.prepared.context_tokens + self.asked.rules.config.max_new_tokens
         start = self.timeline.now()
-        if seconds := step.ready(
-            self.asked.prepared.context_tokens + self.asked.rules.config.max_new_tokens
-        ):  # usually 0
+        if seconds := step.ready(tokens):  # usually 0
             self.timeline.add("compile", start, seconds * 1000)
             self.asked.notes.append(COMPILED_WITHIN.format(seconds))
         if step.failure:
@@ -224,7 +190,8 @@ class _Run(StagedRun):
         adapter, timeline = self.adapter, self.timeline
         options = decode.own_options(self.asked.rules, self._token, self.watcher.cancelled)
         modules = adapter.vision_modules()
-        with letter_scores.first_scores(adapter.model, self.asked.request) as self.own_scores:
+        kept = letter_scores.first_scores(adapter.model, self.asked.request)
+        with kept as self.asked.own_scores:
             start, before = timeline.mark()
             with (
                 profiler_range("generate", adapter.device),
@@ -243,54 +210,26 @@ class _Run(StagedRun):
             self.asked.notes.append(MPS_NOTE)
 
     def _token(self, token: int) -> None:
-        ms = round(self.timeline.now(), 6)  # the clock tells nanoseconds: no more is kept
-        self.last_usage = self.timeline.usage()
-        if not self.ids:
-            self.first_usage = self.last_usage
+        ms = self._stepped()
         self.ids.append(token)
-        self.token_ms.append(ms)
         self.watcher.token(token, ms)
 
-    def _split_decode(self, start: float, before: Usage) -> None:
-        """Adds prefill and steps of stage 4, which began at `start` with the usage `before`."""
-        if self.token_ms:
-            first, last = self.token_ms[0], self.token_ms[-1]
-            source = self.timeline.spans[-1].source
-            prefill = self.first_usage.since(before)
-            steps = self.last_usage.since(self.first_usage)
-            self.timeline.add("decode.prefill", start, first - start, source, used=prefill)
-            self.timeline.add("decode.steps", first, last - first, source, used=steps)
-
     def result(self) -> RunResult:
-        total_ms = self.timeline.end()
-        load = self.meter.read()
-        self.adapter.use.runs += 1
+        total_ms = self._stop_clock()
         try:
             if self.to_store is not None:
                 self.to_store()
         except CacheError as error:
             self.asked.notes.append(f"{error} The features were not kept.")
-        letters = LetterLogprobs()
-        if self.stop != "cancelled":
-            letters = letter_scores.read(self.adapter, self.asked.request, self._first_scores)
-        generation = Generation(
-            token_ids=tuple(self.ids),
-            text=self.adapter.text(self.ids),
-            stop=self.stop,
-            prompt_tokens=self.asked.prepared.context_tokens,
-            token_ms=tuple(self.token_ms),
-            text_ends=text_ends(self.adapter.tokenizer, self.ids),
-        )
         return self._result(
             self.asked,
-            generation,
-            letters,
+            self.ids,
+            self.stop,
+            self.step_ms,
             spans=tuple(self.timeline.spans),
             total_ms=total_ms,
             backend=self.backend,
-            environment=device.environment(self.adapter.device),
             clocks=(self.timeline.began, self.timeline.ended),
-            machine_load=load,
         )
 
 

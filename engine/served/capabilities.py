@@ -11,7 +11,6 @@ import time
 from collections.abc import Mapping
 from contextlib import suppress
 from dataclasses import dataclass, replace
-from functools import lru_cache
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -69,18 +68,16 @@ KINDS: Mapping[str, Kind] = {
 }
 # The owner that a server names in its list of models.
 _OWNERS = {"vllm": "vllm", "sglang": "sglang", "llamacpp": "llama.cpp", "library": "ollama"}
-# An address that only one kind of server has, and a key of its answer.
+# An address that only one kind of server has, a key of its answer, and what stands there.
 _OWN_ADDRESSES = (
-    ("/version", "vllm", "version"),
-    ("/props", "llama.cpp", "build_info"),
-    ("/api/version", "ollama", "version"),
-    ("/get_server_info", "sglang", "version"),
-    ("/api/v0/models", "lmstudio", "data"),
-    ("/openapi.json", "transformers", "paths"),
-    ("/openapi.json", "llama-cpp-python", "paths"),
+    ("/version", "vllm", "version", ""),
+    ("/props", "llama.cpp", "build_info", ""),
+    ("/api/version", "ollama", "version", ""),
+    ("/get_server_info", "sglang", "version", ""),
+    ("/api/v0/models", "lmstudio", "data", ""),
+    ("/openapi.json", "transformers", "paths", "/load_model"),
+    ("/openapi.json", "llama-cpp-python", "paths", "/extras/tokenize/count"),
 )
-# An address that its list of addresses has.
-_LISTED = {"transformers": "/load_model", "llama-cpp-python": "/extras/tokenize/count"}
 
 
 @dataclass(frozen=True)
@@ -111,7 +108,7 @@ def of(server: Server) -> Capabilities:
 
 def kept(server: Server) -> Capabilities | None:
     """What the server said within a day; None if nothing is known."""
-    known = _read(_file(), _changed()).get(server.url)
+    known = _read().get(server.url)
     return known if known and time.time() - known.at < KEPT_S else None
 
 
@@ -135,7 +132,7 @@ def probe(server: Server) -> Capabilities:
         )
     models = tuple(one_line(str(row["id"]))[:MAX_LINE] for row in named)
     found = replace(found, models=models, round_trip_ms=round(spent, 1), at=time.time())
-    every = {**_read(_file(), _changed()), server.url: found}
+    every = {**_read(), server.url: found}
     with suppress(OSError):  # otherwise it is asked again
         _file().parent.mkdir(parents=True, exist_ok=True)
         write_whole(_file(), msgspec.json.encode(every))
@@ -159,14 +156,14 @@ def entered(
 
 def _identified(server: Server, owner: str) -> Capabilities:
     """The kind and the version, by what only one kind of server has."""
-    for address, kind, key in _OWN_ADDRESSES:
+    for address, kind, key, part in _OWN_ADDRESSES:
         if owner not in ("", kind):
             continue
         with suppress(ServerFailed):
             status, _, value = protocol.get(server, address, PROBE_S)
             if status != 200 or not isinstance(value, dict) or key not in value:
                 continue
-            if kind in _LISTED and _LISTED[kind] not in value[key]:
+            if part and part not in value[key]:
                 continue
             version = value[key] if isinstance(value[key], str) else ""
             return Capabilities(kind, one_line(version)[:MAX_LINE])
@@ -177,19 +174,9 @@ def _file() -> Path:
     return settings.load().cache_dir / "servers.json"
 
 
-def _changed() -> int:
-    """When the file was written; 0 if there is none."""
+def _read() -> dict[str, Capabilities]:
+    """By address; none if nothing is kept, or the file cannot be used."""
     try:
-        return _file().stat().st_mtime_ns
-    except OSError:
-        return 0
-
-
-@lru_cache(maxsize=1)
-def _read(file: Path, changed: int) -> dict[str, Capabilities]:
-    if not changed:
-        return {}
-    try:
-        return read_json(file, MAX_FILE, "What servers said", dict[str, Capabilities])
+        return read_json(_file(), MAX_FILE, "What servers said", dict[str, Capabilities])
     except BadInput:
         return {}

@@ -164,7 +164,6 @@ def body(
 
 
 def _clip(sample: Sample) -> bytes:
-    """The file of the sample's clip."""
     if sample.mp4 is None or sample.window is not None:
         raise BadInput(
             f"Sample {sample.id} is no whole clip: leave clip out of the entry, to send frames."

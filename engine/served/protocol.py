@@ -40,6 +40,7 @@ BUSY = (429, 503)  # tried again: no answer was begun
 PATIENCE_S = 1.0  # before it, if the server names no time
 STOPS: Mapping[object, Stop] = {"length": "length", "max_tokens": "length"}
 COMPLETIONS = "/chat/completions"
+HTTP_ERRORS = (httpx2.HTTPError, httpx2.InvalidURL, httpx2.StreamError, OSError)
 
 
 @dataclass
@@ -106,22 +107,25 @@ def get(
     found: list[tuple[int, Mapping[str, str], Any]] = []
 
     async def read() -> None:
-        async with (
-            _client(server) as client,
-            client.stream(
-                "GET" if body is None else "POST",
-                server.address(path),
-                content=None if body is None else msgspec.json.encode(body),
-                headers={**_headers(server), "Content-Type": "application/json"},
-            ) as response,
-        ):
-            text = (await _some(response, most)).decode("utf-8", "replace")
-            value = None
-            with suppress(ValueError, RecursionError):
-                value = json.loads(text)
-            found.append((response.status_code, dict(response.headers), value))
+        try:
+            async with (
+                _client(server) as client,
+                client.stream(
+                    "GET" if body is None else "POST",
+                    server.address(path),
+                    content=None if body is None else msgspec.json.encode(body),
+                    headers=_headers(server),
+                ) as response,
+            ):
+                text = (await _some(response, most)).decode("utf-8", "replace")
+                value = None
+                with suppress(ValueError, RecursionError):
+                    value = json.loads(text)
+                found.append((response.status_code, dict(response.headers), value))
+        except HTTP_ERRORS as error:
+            raise _failure(server, error) from error
 
-    _run(lambda: _until(_told(read(), server), server, lambda: False, seconds))
+    _run(lambda: _until(read(), server, lambda: False, seconds))
     return found[0]
 
 
@@ -160,14 +164,6 @@ async def _until(
     task.result()
 
 
-async def _told(work: Coroutine[Any, Any, None], server: Server) -> None:
-    """The work, with what HTTP can fail with as a sentence."""
-    try:
-        await work
-    except (httpx2.HTTPError, httpx2.InvalidURL, httpx2.StreamError, OSError) as error:
-        raise _failure(server, error) from error
-
-
 async def _asked(
     server: Server, body: Mapping[str, Any], piece: Callable[[str, float], None], reply: Reply
 ) -> None:
@@ -177,7 +173,7 @@ async def _asked(
             wait = None
             try:
                 wait = await _attempt(client, server, sent, piece, reply)
-            except (httpx2.HTTPError, httpx2.InvalidURL, httpx2.StreamError, OSError) as error:
+            except HTTP_ERRORS as error:
                 lost = isinstance(error, httpx2.RemoteProtocolError | httpx2.ReadError)
                 if not lost or reply.headers_ms or reply.retries == RETRIES:
                     raise _failure(server, error, bool(reply.pieces)) from error
@@ -196,9 +192,8 @@ async def _attempt(
     reply: Reply,
 ) -> float | None:
     """None once the answer has ended; the seconds after which to try again if it was not begun."""
-    headers = {**_headers(server), "Content-Type": "application/json"}
     address = server.url + COMPLETIONS
-    async with client.stream("POST", address, content=sent, headers=headers) as response:
+    async with client.stream("POST", address, content=sent, headers=_headers(server)) as response:
         wait = _patience(response.headers.get("Retry-After", ""))
         left = server.timeout_s - reply.now() / 1000
         if response.status_code in BUSY and reply.retries < RETRIES and wait < left:
@@ -307,19 +302,15 @@ def _trusted() -> ssl.SSLContext:
     return ssl.create_default_context()
 
 
-def key_of(server: Server) -> str:
-    """The key in the environment, or ""; ServerFailed if the variable is not set."""
+def _headers(server: Server) -> dict[str, str]:
+    """With the key in the environment, if it is named; ServerAway if the variable is not set."""
     key = server.key
     if server.api_key_env and not key:
         raise ServerAway(registry.lacks_key(server))
     if not key.isascii() or not key.isprintable():  # also not ""
         raise ServerAway(f"The key in {server.api_key_env} has characters that no key has.")
-    return key
-
-
-def _headers(server: Server) -> dict[str, str]:
-    key = key_of(server)
     plain = {"Accept-Encoding": "identity", "User-Agent": "stagescope"}
+    plain["Content-Type"] = "application/json"
     return plain | ({"Authorization": f"Bearer {key}"} if key else {})
 
 
@@ -332,7 +323,6 @@ def _patience(stated: str) -> float:
 
 
 def _refusal(server: Server, response: httpx2.Response, said: str) -> str:
-    """The sentence for a status that is no answer."""
     status, host, named = response.status_code, server.host, quoted(server.model)
     value: Any = said
     with suppress(ValueError, RecursionError):
@@ -346,11 +336,9 @@ def _refusal(server: Server, response: httpx2.Response, said: str) -> str:
             f"{host} redirects to {place}: nothing was sent there; correct server in models.toml."
         )
     if status in (401, 403):
-        fix = (
-            f"correct it in {server.api_key_env}"
-            if server.api_key_env
-            else ("name the environment variable that holds a key as api_key_env in models.toml")
-        )
+        fix = "name the environment variable that holds a key as api_key_env in models.toml"
+        if server.api_key_env:
+            fix = f"correct it in {server.api_key_env}"
         return f"{host} refuses the key{why}: {fix}."
     return {
         404: f"{host} has no model {named} at this address{why}: correct server or model in "

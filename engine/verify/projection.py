@@ -152,7 +152,7 @@ def _decode(subject: Subject, features: Features) -> tuple[torch.Tensor, tuple[i
     """The first scores [1, vocabulary] and the new ids."""
     adapter, prepared, config = subject.adapter, subject.prepared, subject.greedy
     prompt = adapter.embed(prepared, features)
-    scores, _ = decode.prefill(adapter.decoder, prompt)
+    scores, _ = adapter.decoder.prefill(prompt)
     rules = adapter.rules_for(prepared, config)
     ids, _ = decode.generate(adapter.decoder, prompt, rules, lambda _: None, lambda: False)
     return scores, tuple(ids)

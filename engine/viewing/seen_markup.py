@@ -82,7 +82,6 @@ def markup(found: SeenTimeline, heads: Mapping[MediaKind, RowHead]) -> str:
 
 
 def words(found: SeenTimeline, heads: Mapping[MediaKind, RowHead]) -> str:
-    """The time line as sentences."""
     sentences = [f"Time line of {found.window_us:,.0f} µs." if found.window_us else "No times."]
     if found.density:
         sentences.append(f"{int(found.density.total.sum()):,} events.")

@@ -28,13 +28,13 @@ def test_the_copy_is_slower_by_the_planted_share(tmp_path: Path) -> None:
     begin = time.perf_counter()
     spans = [Span("vision", 0.0, 10.0)]
     timeline = SimpleNamespace(spans=spans, now=lambda: 1000 * (time.perf_counter() - begin))
-    run, last, factors = SimpleNamespace(timeline=timeline, token_ms=[]), 0.0, []
+    run, last, factors = SimpleNamespace(timeline=timeline, step_ms=[]), 0.0, []
     for token in range(3):
         time.sleep(0.02)
         work = timeline.now() - last
-        copied._slow_token(run, token, lambda run, _: run.token_ms.append(run.timeline.now()))
-        factors.append((run.token_ms[-1] - last) / work)
-        last = run.token_ms[-1]
+        copied._slow_token(run, token, lambda run, _: run.step_ms.append(run.timeline.now()))
+        factors.append((run.step_ms[-1] - last) / work)
+        last = run.step_ms[-1]
     assert 1.5 <= min(factors) < 1.6  # a core may be lost in between
     assert copied._Run._token is copied._slow_token  # it is what a run of the copy calls
 

@@ -11,7 +11,6 @@ import pytest
 import torch
 
 from engine.decoding import batched, decode
-from engine.decoding.batched import Padded
 from engine.decoding.generation_rules import AnswerRules
 from engine.errors import NotFinite
 from engine.models import registry
@@ -90,25 +89,26 @@ def test_each_answer_is_that_of_its_single_run(adapter: Adapter, config: DecodeC
         assert len({len(ids) for ids in wanted}) > 2  # they end at different steps
 
 
-def padded_right(prompts: list[torch.Tensor]) -> Padded:
-    left = PAD(prompts)
-    lengths = left.mask.sum(dim=1)
-    turn = [torch.roll(row, int(n), 0) for row, n in zip(left.embeds, lengths, strict=True)]
-    mask = torch.stack([torch.roll(m, int(n)) for m, n in zip(left.mask, lengths, strict=True)])
-    return Padded(torch.stack(turn), mask, (mask.cumsum(dim=1) - 1).clamp(min=0))
+def padded_right(prompts: list[torch.Tensor]) -> dict[str, torch.Tensor]:
+    embeds, left, _ = PAD(prompts).values()
+    lengths = left.sum(dim=1)
+    turn = [torch.roll(row, int(n), 0) for row, n in zip(embeds, lengths, strict=True)]
+    mask = torch.stack([torch.roll(m, int(n)) for m, n in zip(left, lengths, strict=True)])
+    positions = (mask.cumsum(dim=1) - 1).clamp(min=0)
+    return {"inputs_embeds": torch.stack(turn), "attention_mask": mask, "position_ids": positions}
 
 
-def padding_shown(prompts: list[torch.Tensor]) -> Padded:
+def padding_shown(prompts: list[torch.Tensor]) -> dict[str, torch.Tensor]:
     good = PAD(prompts)
-    return Padded(good.embeds, torch.ones_like(good.mask), good.positions)
+    return good | {"attention_mask": torch.ones_like(good["attention_mask"])}
 
 
 class PaddingCounted(batched.BatchDecoder):
     """Rotary positions are relative: a shift of all is none, one after the prompt is."""
 
-    def __init__(self, language: decode.Decoder, found: Padded) -> None:
+    def __init__(self, language: decode.Decoder, found: dict[str, torch.Tensor]) -> None:
         super().__init__(language, found)
-        self._next = torch.full_like(self._next, found.mask.shape[1])
+        self._next = torch.full_like(self._next, found["attention_mask"].shape[1])
 
 
 @pytest.mark.parametrize(
@@ -126,9 +126,9 @@ def test_a_wrong_padding_gives_other_answers(
 def test_prompts_stand_at_the_right_end() -> None:
     short, long = torch.full((1, 2, 3), 5.0), torch.full((1, 4, 3), 7.0)
     found = batched.pad([short, long])
-    assert found.mask.tolist() == [[0, 0, 1, 1], [1, 1, 1, 1]]
-    assert found.positions.tolist() == [[0, 0, 0, 1], [0, 1, 2, 3]]
-    assert found.embeds[0, :, 0].tolist() == [0, 0, 5, 5]
+    assert found["attention_mask"].tolist() == [[0, 0, 1, 1], [1, 1, 1, 1]]
+    assert found["position_ids"].tolist() == [[0, 0, 0, 1], [0, 1, 2, 3]]
+    assert found["inputs_embeds"][0, :, 0].tolist() == [0, 0, 5, 5]
 
 
 def test_a_row_that_has_ended_counts_no_tokens(adapter: Adapter) -> None:

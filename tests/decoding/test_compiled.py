@@ -21,7 +21,7 @@ from msgspec import structs
 from torch._dynamo.exc import FailOnRecompileLimitHit
 
 from engine import media, settings
-from engine.decoding import compiled, decode, llama, step_parts
+from engine.decoding import compiled, llama, step_parts
 from engine.decoding.compiled import CompiledStep
 from engine.models import registry
 from engine.models.adapter import Adapter
@@ -116,14 +116,14 @@ def test_scores_are_the_eager_ones_up_to_rounding_and_a_wrong_position_is_not(
     assert step.ready(embeds.shape[1] + 24) > 0
 
     def apart(off: int) -> float:
-        _, kept = decode.prefill(adapter.decoder, embeds)
+        _, kept = adapter.decoder.prefill(embeds)
         step.start(kept, adapter.rules_for(shown, replace(COMPILED, min_new_tokens=0)))
         assert step._room is not None
         step._room.position.add_(off)
         worst = 0.0
         for token in (7, 9, 11, 13):
             mine, best = step(token)
-            theirs = decode.step(adapter.decoder, torch.tensor([[token]]), kept)
+            theirs = adapter.decoder.step(torch.tensor([[token]]), kept)
             worst = max(worst, float((mine - theirs).abs().max()))
             assert off or int(best) == int(theirs.argmax())
         return worst

@@ -66,7 +66,7 @@ def test_scores_are_equal_bit_for_bit(
     own = DynamicCache(config=adapter.text_config)
     expected = scores(decoder, embeds, plain_step, own)
     assert decoder.llama is not None
-    found = scores(decoder, embeds, decode.step, llama.cache(adapter.text_config))
+    found = scores(decoder, embeds, Decoder.step, llama.cache(adapter.text_config))
     assert torch.equal(found, expected)
     assert not torch.equal(*expected[-2:])
 
@@ -76,10 +76,10 @@ def test_control_a_rotation_of_the_next_position_is_seen(
     adapter: Adapter, sample: Sample, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     decoder, embeds = adapter.decoder, embeds_of(adapter, sample)
-    expected = scores(decoder, embeds, decode.step, llama.cache(adapter.text_config))
+    expected = scores(decoder, embeds, Decoder.step, llama.cache(adapter.text_config))
     rotation = llama.Llama._rotation
     monkeypatch.setattr(llama.Llama, "_rotation", lambda self, place: rotation(self, place + 1))
-    found = scores(decoder, embeds, decode.step, llama.cache(adapter.text_config))
+    found = scores(decoder, embeds, Decoder.step, llama.cache(adapter.text_config))
     assert torch.equal(found[0], expected[0]) and not torch.equal(found[1], expected[1])
 
 

@@ -11,7 +11,7 @@ import torch
 from transformers import TopPLogitsWarper
 
 from engine.decoding import batched, decode
-from engine.pipeline import single_run
+from engine.pipeline import run_stages, single_run
 from tests.faults.fault import Patch, fault, replaces
 
 
@@ -53,7 +53,7 @@ def sampled_comparison(_: Any, scores: torch.Tensor, *__: Any) -> int:
 def positions_shifted(after: int) -> Callable[[Patch], None]:
     """Each step sees its token one place too far, once the context has `after` tokens."""
 
-    @replaces(decode, "step")
+    @replaces(decode.Decoder, "step")
     def shifted(step: Any, decoder: Any, token: torch.Tensor, kept: Any) -> torch.Tensor:
         if kept.get_seq_length() < after:
             return step(decoder, token, kept)
@@ -68,9 +68,10 @@ def positions_shifted(after: int) -> Callable[[Patch], None]:
 def result_says(**changes: Callable[[dict[str, Any]], Any]) -> Callable[[Patch], None]:
     """A single run's result says something else than what was generated."""
 
-    @replaces(single_run, "Generation")
+    @replaces(run_stages, "Generation")
     def other(made: Any, **fields: Any) -> Any:
-        new = {name: change(fields) for name, change in changes.items()}
+        single = bool(fields["token_ms"])  # a batch has no times of tokens
+        new = {name: change(fields) for name, change in changes.items()} if single else {}
         return made(**{**fields, **new})
 
     return other
@@ -99,13 +100,14 @@ def batch_padded_on_the_right(_: Any, prompts: Any) -> Any:
     for row, prompt in enumerate(prompts):
         embeds[row, : prompt.shape[1]] = prompt[0]
         mask[row, : prompt.shape[1]] = 1
-    return batched.Padded(embeds, mask, (mask.cumsum(dim=1) - 1).clamp(min=0))
+    positions = (mask.cumsum(dim=1) - 1).clamp(min=0)
+    return {"inputs_embeds": embeds, "attention_mask": mask, "position_ids": positions}
 
 
 @replaces(batched, "pad")
 def batch_without_a_mask(pad: Any, prompts: Any) -> Any:
     found = pad(prompts)
-    return replace(found, mask=torch.ones_like(found.mask))
+    return found | {"attention_mask": torch.ones_like(found["attention_mask"])}
 
 
 @replaces(batched.Chooser, "__init__")

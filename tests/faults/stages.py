@@ -41,10 +41,10 @@ def reads_before_the_clock(patch: Patch) -> None:
         self.early = watcher.load(request.sample, adapter.kind, request.how)
         init(self, adapter, request, cache, watcher, *more)
 
-    def late(self: Any) -> Any:
+    def late(self: Any, asked: Any) -> Any:
         self.watcher.load = lambda *_: self.early
         try:
-            return load(self)
+            return load(self, asked)
         finally:
             del self.watcher.load
 
@@ -55,19 +55,19 @@ def reads_before_the_clock(patch: Patch) -> None:
 def preprocesses_inside_load(patch: Patch) -> None:
     preprocess = single_run._Run.preprocess
 
-    def load(self: Any) -> Any:
+    def load(self: Any, asked: Any) -> Any:
         with self._stage("load"):
-            request = self.asked.request
+            request = asked.request
             found = self.watcher.load(request.sample, self.adapter.kind, request.how)
             self.ahead = self.adapter.preprocess(found, request.prompt)
-        self.asked.shown = found.source
+        asked.shown = found.source
         return found
 
-    def later(self: Any, found: Any) -> Any:
+    def later(self: Any, asked: Any, found: Any) -> Any:
         adapter, ahead = self.adapter, self.ahead
         adapter.preprocess = lambda *_: ahead
         try:
-            return preprocess(self, found)
+            return preprocess(self, asked, found)
         finally:
             del adapter.preprocess
 
@@ -79,7 +79,7 @@ def encodes_inside_preprocess(patch: Patch) -> None:
     preprocess, encode = single_run._Run.preprocess, LlavaAdapter.encode
     kept: dict[int, Any] = {}
 
-    def early(self: Any, found: Any) -> Any:
+    def early(self: Any, asked: Any, found: Any) -> Any:
         adapter = self.adapter
         made = type(adapter).preprocess
 
@@ -90,7 +90,7 @@ def encodes_inside_preprocess(patch: Patch) -> None:
 
         adapter.preprocess = both
         try:
-            return preprocess(self, found)
+            return preprocess(self, asked, found)
         finally:
             del adapter.preprocess
 
@@ -103,8 +103,8 @@ def encodes_inside_preprocess(patch: Patch) -> None:
 
 
 @replaces(single_run._Run, "load")
-def work_between_the_stages(load: Any, self: Any) -> Any:
-    found = load(self)
+def work_between_the_stages(load: Any, self: Any, asked: Any) -> Any:
+    found = load(self, asked)
     time.sleep(LONG_S)
     return found
 

@@ -80,15 +80,15 @@ def times(**more: float) -> SimpleNamespace:
 def test_only_the_cores_of_this_process_are_counted(monkeypatch: pytest.MonkeyPatch) -> None:
     linux = [times(irq=0.25, softirq=0.25, steal=0.125), times(irq=0.0, softirq=0.0, steal=0.25)]
     monkeypatch.setattr(psutil, "cpu_times", lambda percpu: linux)
-    assert meter._counters(frozenset({0, 1})) == meter._Counters(11_500.0, 375.0)
-    assert meter._counters(frozenset({0})) == meter._Counters(6_000.0, 125.0)
-    assert meter._counters(frozenset({0, 7})) == meter._counters(frozenset()) == meter._Counters()
+    assert meter._counters(frozenset({0, 1})) == (11_500.0, 375.0)
+    assert meter._counters(frozenset({0})) == (6_000.0, 125.0)
+    assert meter._counters(frozenset({0, 7})) == meter._counters(frozenset()) == (None, None)
     monkeypatch.setattr(psutil, "cpu_times", lambda percpu: [times()])  # macOS
-    assert meter._counters(frozenset({0})) == meter._Counters(5_500.0, None)
+    assert meter._counters(frozenset({0})) == (5_500.0, None)
 
 
 def test_a_load_that_is_not_measured_is_none(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(meter, "_counters", lambda cpus: meter._Counters())
+    monkeypatch.setattr(meter, "_counters", lambda cpus: (None, None))
     monkeypatch.setattr(clocks.ThreadWait, "ms", lambda self: None)
     found = meter.Meter(2).read()
     assert (found.others, found.steal, found.waited_ms) == (None,) * 3
@@ -96,7 +96,7 @@ def test_a_load_that_is_not_measured_is_none(monkeypatch: pytest.MonkeyPatch) ->
 
 
 def test_others_are_what_this_process_did_not_use(monkeypatch: pytest.MonkeyPatch) -> None:
-    counters = iter([meter._Counters(1000.0, 50.0), meter._Counters(2500.0, 150.0)])
+    counters = iter([(1000.0, 50.0), (2500.0, 150.0)])
     monkeypatch.setattr(meter, "_counters", lambda cpus: next(counters))
     monkeypatch.setattr(meter, "_own_cpus", lambda: frozenset({0, 1}))
     cpu, wall = iter([0.0, 300.0]), iter([10.0, 11.0])

@@ -16,7 +16,7 @@ import pytest
 import torch
 
 from engine import media, settings
-from engine.decoding import compiled, decode
+from engine.decoding import compiled
 from engine.decoding.generation_rules import AnswerRules, GenerationRules, notes, refused
 from engine.models import registry
 from engine.models.adapter import Adapter
@@ -127,7 +127,7 @@ def test_control_features_of_another_sample_change_the_logits(
     )
     with torch.inference_mode():
         ours, theirs = (
-            decode.prefill(adapter.decoder, adapter.embed(prepared, adapter.encode(one)))[0]
+            adapter.decoder.prefill(adapter.embed(prepared, adapter.encode(one)))[0]
             for one in (prepared, shown)
         )
     assert not torch.equal(ours, theirs)

@@ -8,7 +8,6 @@ import pytest
 import torch
 
 from engine import media
-from engine.decoding import decode
 from engine.models.adapter import Adapter
 from engine.types import Sample
 from tests.models.conftest import loaded
@@ -26,7 +25,7 @@ def scores(adapter: Adapter, sample: Sample) -> torch.Tensor:
     """Of the first token, [1, vocabulary], in whatever mode the caller is."""
     prepared = adapter.preprocess(media.load(sample, adapter.kind), "What is it?")
     embeds = adapter.embed(prepared, adapter.encode(prepared))
-    return decode.prefill(adapter.decoder, embeds)[0]
+    return adapter.decoder.prefill(embeds)[0]
 
 
 @pytest.mark.parametrize("family", ["eventgpt", "video_llava", "llava"])

@@ -12,7 +12,6 @@ import pytest
 import torch
 
 from engine import media
-from engine.decoding import decode
 from engine.errors import BadInput, ContextTooLong
 from engine.models import auto_processor, registry
 from engine.models.transformers_adapter import TransformersAdapter
@@ -76,7 +75,7 @@ def first_logits(
     adapter: TransformersAdapter, prepared: Prepared, features: Features
 ) -> torch.Tensor:
     with torch.inference_mode():
-        return decode.prefill(adapter.decoder, adapter.embed(prepared, features))[0]
+        return adapter.decoder.prefill(adapter.embed(prepared, features))[0]
 
 
 def run(

@@ -281,12 +281,12 @@ def test_lookup_finds_the_latest_longest_tail() -> None:
 def test_a_margin_tells_a_tie_from_a_difference() -> None:
     asked = Endless(6, 6)
     target, embeds, ids = asked.target, asked.embeds, asked.ids
-    rules = of(target, asked.config)
+    given = of(target, asked.config), ("a", "b")
     with torch.inference_mode():
-        own = draft_loop.margin(target, embeds, ids, 3, ids[3], rules)
-        scores, _ = decode.prefill(target, embeds)
-        worst = draft_loop.margin(target, embeds, ids, 0, int(scores.argmin()), rules)
-    assert own.tied and own.tokens == (ids[3], ids[3])
+        own = draft_loop.margin(target, embeds, ids, 3, ids[3], *given)
+        scores, _ = target.prefill(embeds)
+        worst = draft_loop.margin(target, embeds, ids, 0, int(scores.argmin()), *given)
+    assert own.tied and own.logits[0] == own.logits[1]
     assert not worst.tied and worst.logits[0] > worst.logits[1]
 
 

@@ -17,7 +17,7 @@ import safetensors.torch
 import torch
 
 from engine.errors import CacheError
-from engine.pipeline import cache_database
+from engine.pipeline import feature_cache
 from engine.pipeline.feature_cache import BytesOnly, FeatureCache, key
 from engine.types import Features, FeatureSpec
 
@@ -169,18 +169,14 @@ def test_a_damaged_database_is_refused_with_advice(kept: FeatureCache, sql: str)
         damaged.write(SPEC, _features(torch.ones(2, 2)), 1.0, cold=False)
 
 
-def test_a_fresh_database_holds_what_is_expected(kept: FeatureCache) -> None:
-    """Another version of diskcache may write other tables: then SCHEMA and SETTINGS change."""
+def test_the_check_of_a_database_leaves_nothing_behind(kept: FeatureCache) -> None:
     kept.close()
-    with sqlite3.connect(kept.folder / "cache.db") as database:
-        schema = dict(database.execute("SELECT name, sql FROM sqlite_master"))
-        keys = {key for (key,) in database.execute("SELECT key FROM Settings")}
-    database.close()
-    assert schema == cache_database.SCHEMA and keys == set(cache_database.SETTINGS)
-    cache_database.check(kept.folder)
+    before = sorted(kept.folder.rglob("*"))
+    feature_cache.check_database(kept.folder)
+    assert sorted(kept.folder.rglob("*")) == before
 
 
-@pytest.mark.parametrize("name", cache_database.FILES)
+@pytest.mark.parametrize("name", feature_cache.FILES)
 def test_a_database_that_is_no_regular_file_is_not_opened(kept: FeatureCache, name: str) -> None:
     kept.close()
     for put in (os.mkfifo, Path.mkdir, lambda path: path.symlink_to("/dev/zero")):

@@ -270,9 +270,9 @@ def test_the_probabilities_of_a_letters_tokens_are_added(
     chances[0, 5:10] = torch.tensor([0.2, 0.3, 0.1, 0.15, 0.15])
     chances[0, 0] = 1 - chances[0, 1:].sum()
     scores = chances.log() + 7
-    found = letter_scores.read(adapter, request(adapter, sample), lambda: scores)
-    assert found.values == pytest.approx({"A": math.log(0.5), "B": math.log(0.1),
-                                          "C": math.log(0.3)}, abs=1e-5)  # fmt: skip
+    found = letter_scores.read(adapter, request(adapter, sample), lambda: scores, [])
+    assert found == pytest.approx({"A": math.log(0.5), "B": math.log(0.1),
+                                   "C": math.log(0.3)}, abs=1e-5)  # fmt: skip
 
 
 @pytest.mark.loads
@@ -281,8 +281,9 @@ def test_scores_that_are_unknown_or_excluded_give_a_note(adapter: Adapter, sampl
     excluded = torch.full((1, len(adapter.tokenizer)), -torch.inf)
     excluded[0, 1] = 0.0
     for scores in (None, excluded):
-        found = letter_scores.read(adapter, own, lambda scores=scores: scores)
-        assert found.values is None and found.notes == (letter_scores.NO_SCORES,)
+        notes = list[str]()
+        found = letter_scores.read(adapter, own, lambda scores=scores: scores, notes)
+        assert found is None and notes == [letter_scores.NO_SCORES]
 
 
 @pytest.fixture(autouse=True, scope="module")

@@ -16,7 +16,7 @@ from PIL import Image as Pictures
 
 from engine.attribution import explain
 from engine.attribution.explained import ExplainRequest
-from engine.decoding import decode, forced
+from engine.decoding import forced
 from engine.errors import BadInput
 from engine.models import auto_processor, families, registry
 from engine.models.adapter import Adapter
@@ -213,7 +213,7 @@ def test_features_set_to_zero_give_other_logits(family: str, ask: Ask) -> None:
     features = asked.adapter.encode(asked.subject.prepared)
     blind = features.changed(torch.zeros_like)
     seen, unseen = (
-        decode.prefill(asked.adapter.decoder, asked.adapter.embed(asked.subject.prepared, one))[0]
+        asked.adapter.decoder.prefill(asked.adapter.embed(asked.subject.prepared, one))[0]
         for one in (features, blind)
     )
     assert float((seen[0] - asked.plain.logits[0]).abs().max()) <= 2 * asked.rounding
