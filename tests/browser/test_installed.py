@@ -119,9 +119,10 @@ def test_its_app_answers_and_no_other_page_opens_its_socket_or_frames_it(
     assert all(answer.strip() for answer in page.answers()) and not page.outside
 
     for address, outcome in ((installed, "closed"), (server, "open")):  # the control
-        (home / "pages" / "index.html").write_text(ATTACK.format(address))
+        name = f"{outcome}.html"  # one name, changed within a second, would come from the cache
+        (home / "pages" / name).write_text(ATTACK.format(address))
         for host in ("127.0.0.1", "localhost"):
-            other.goto(f"http://{host}:{elsewhere}/")
+            other.goto(f"http://{host}:{elsewhere}/{name}")
             other.wait_for_function("document.title")
             assert other.title() == outcome
             (frame,) = other.frames[1:]
