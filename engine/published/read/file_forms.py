@@ -58,6 +58,8 @@ class Form(Struct, frozen=True):
     summaries -> the model that they are of, "" for both; fields: (model, field) of keys of a
     summary that do not name their model.
 
+    numbers: expressions for keys of the rows, without the name of a model, whose values are numbers
+    beside times and counts; other keys have numbers if at least half of their values are.
     stages: the timing keys and the part of a run that each is.  covers: the parts that a record's
     total should be the sum of; () if that is not known.  first_token_in_prefill: the prefill time
     includes the first token.  fixed_length: all answers have a fixed small number of tokens.
@@ -72,6 +74,7 @@ class Form(Struct, frozen=True):
     stated: Mapping[str, str] = {}
     fields: Mapping[str, tuple[str, str]] = {}
     unit: str = "s"
+    numbers: tuple[str, ...] = ()
     stages: Mapping[str, Part] = {}
     covers: tuple[Part, ...] = ()
     first_token_in_prefill: bool = False
@@ -135,7 +138,7 @@ def flat(value: object, prefix: str = "", depth: int = 4) -> dict[str, Any]:
     return found
 
 
-def _general(keys: Iterable[str]) -> Form | None:
+def general(keys: Iterable[str]) -> Form | None:
     """A form for rows of an unknown one: the names before times, ids and texts are the models.
 
     It compares no two of them, and does not say what a total covers.
@@ -178,7 +181,7 @@ def form_of(value: Any) -> tuple[Form, str] | None:
         if found := next((form for form in FORMS if keys and form.fits(place, keys)), None):
             return found, place
     for place, rows in lists.items():
-        if found := _general(key for row in rows for key in flat(row, depth=1)):
+        if found := general(key for row in rows for key in flat(row, depth=1)):
             return found, place
     if isinstance(value, list):
         return None if value else (NO_ROWS, "")

@@ -10,7 +10,7 @@ from typing import Any, TypeVar
 
 from engine.published.read import cells
 from engine.published.read.cells import SAMPLES, Cells, Columns, is_number, is_time, quoted
-from engine.published.read.file_forms import Answer, Form, Rows, flat
+from engine.published.read.file_forms import Answer, Form, Rows, flat, general
 from engine.published.read.record_types import AnswerRecord, Claim, SampleFigure
 
 DEPTH = 5  # of summaries within summaries
@@ -74,7 +74,9 @@ class FileReading:
         for key, inner in value.items() if isinstance(value, dict) else ():
             rows = inner.get("samples") if isinstance(inner, dict) else inner
             first = rows[0] if isinstance(rows, list) and rows else None
-            answers = isinstance(first, dict) and any(map(_OF_AN_ANSWER.fullmatch, first))
+            answers = isinstance(first, dict) and (
+                any(map(_OF_AN_ANSWER.fullmatch, first)) or general(flat(first, depth=1))
+            )
             if answers and key not in known:
                 self.unread.setdefault(key, key)
         for path in self.unread.values():
@@ -97,7 +99,7 @@ class FileReading:
         }
         owners = {key: owner for key in keys if (owner := _owner(key, answers))}
         numeric = {key for key in keys if is_time(key) or key in FLAGS
-                   or _is_numeric(key, owners, table)}  # fmt: skip
+                   or self._is_numeric(key, owners, table)}  # fmt: skip
         sampled = [key for key in keys if (rows.all_figures or key not in owners)
                    and key not in NO_FIGURES]  # fmt: skip
         for model, answer in answers.items():
@@ -130,6 +132,20 @@ class FileReading:
                 found = None if key in owners else _OF_A_MODEL.fullmatch(key)
                 if found and (found[2] or isinstance(value, list)):
                     self.unread.setdefault(found[1], path)
+
+    def _is_numeric(
+        self, key: str, owners: Mapping[str, tuple[str, str]], table: list[Row]
+    ) -> bool:
+        """Whether a key is known to have numbers, or at least half of its values are numbers."""
+        _, name = owners.get(key, ("", ""))
+        if name in (*COUNTS, *CONTEXTS) and name not in IDS:
+            return True
+        if any(re.fullmatch(number, name or key) for number in self.form.numbers):
+            return True
+        values = [row[key] for _, _, row in table if row.get(key) is not None]
+        if name in TEXTS or (name in IDS and any(isinstance(value, list) for value in values)):
+            return False
+        return 0 < len(values) <= 2 * sum(map(is_number, values))
 
     def _answer(self, model: str, place: Row, names: Names, numeric: set[str]) -> None:
         """Adds the record of one model's values in a row, if it has any."""
@@ -218,17 +234,6 @@ def _owner(key: str, answers: Mapping[str, Answer]) -> tuple[str, str] | None:
         if start and key not in NO_FIGURES:
             return model, key[start.end() :]
     return None
-
-
-def _is_numeric(key: str, owners: Mapping[str, tuple[str, str]], table: list[Row]) -> bool:
-    """Whether a key is known to have numbers, or at least half of its values are numbers."""
-    _, name = owners.get(key, ("", ""))
-    if name in (*COUNTS, *CONTEXTS) and name not in IDS:
-        return True
-    values = [row[key] for _, _, row in table if row.get(key) is not None]
-    if name in TEXTS or (name in IDS and any(isinstance(value, list) for value in values)):
-        return False
-    return 0 < len(values) <= 2 * sum(map(is_number, values))
 
 
 def _first(values: Iterable[T | None]) -> T | None:

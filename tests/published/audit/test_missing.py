@@ -117,11 +117,11 @@ def test_a_count_whose_ids_are_lost_may_hold_the_prompt() -> None:
     assert "in 3 of 4 answers; 617.0 tokens on average, of which 20.0 are new" in one.message
 
 
-def test_a_text_among_figures_is_named_where_other_rows_have_numbers() -> None:
+def test_a_text_is_named_where_the_form_or_other_rows_have_numbers() -> None:
     value = made.five()
-    value["results"][1]["eventgpt"]["tokens_per_sec"] = "90"
+    for row in value["results"]:
+        row["eventgpt"] |= {"mood": "fast", "tokens_per_sec": "90", "speed": 1.0}
+    value["results"][1]["eventgpt"]["speed"] = "fast"  # no form has this key, nor "mood"
     (one,) = found(value, "unusable")
-    assert "results[1].eventgpt.tokens_per_sec" in one.message
-    for row in value["results"]:  # control: a text everywhere is a text
-        row["eventgpt"]["tokens_per_sec"] = "fast"
-    assert not found(value, "unusable")
+    assert "5 values are text" in one.message and "mood" not in str(one.paths)
+    assert "results[1].eventgpt.speed" in one.paths

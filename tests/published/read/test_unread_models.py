@@ -41,6 +41,15 @@ def test_a_third_model_is_named_once(kind: str) -> None:
     assert "1 further model is not read" in one.message and "qwen" in one.paths[0]
 
 
+def test_a_second_list_of_an_unknown_form_is_named() -> None:
+    rows = [{"sample": "a", "phi": {"total_time": 1.0}}]
+    for value in ({"samples": rows, "results": rows}, made.five() | {"samples": rows}):
+        file = read(value)
+        (problem,) = [one for one in file.problems if one.kind == "model"]
+        assert problem.path in ("samples", "results") and len(file.records) in (1, 8)
+    assert not read({"samples": rows}).problems
+
+
 def test_nothing_else_is_taken_for_a_model() -> None:
     value, pairs = made.five(), made.pairs("F2")
     for row in value["results"]:
