@@ -39,12 +39,9 @@ REPORTS = {
 
 
 def chosen(kept: Sequence[imported_sets.Kept]) -> list[str]:
-    """The names of the open sets; damaged ones are reported and not offered."""
-    links.say_unknown(opened_sets.SETS, [one.name for one in kept], "set of published files")
-    for one in kept:
-        if one.problem:
-            notices.notice(one.problem, f"imported_damaged_{one.name}")
-    names = [one.name for one in kept if not one.problem]
+    """The names of the open sets."""
+    names = [one.name for one in kept]
+    links.say_unknown(opened_sets.SETS, names, "set of published files")
     return st.multiselect(
         "Kept sets",
         names,

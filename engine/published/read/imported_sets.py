@@ -24,12 +24,11 @@ _NAME = re.compile(r"[A-Za-z0-9](?:[A-Za-z0-9 ._-]{0,62}[A-Za-z0-9_-])?")
 
 
 class Kept(NamedTuple):
-    """A kept set; none of its files is read.  problem: why it cannot be opened, or ""."""
+    """A kept set; none of its files is read."""
 
     name: str
     imported: str
     files: int
-    problem: str = ""
 
 
 def root() -> Path:
@@ -67,23 +66,17 @@ def save(name: str, files: Sequence[tuple[str, bytes]]) -> Path:
 
 
 def names() -> tuple[str, ...]:
-    """The kept sets, by name; also ZIP files of earlier versions, which cannot be opened."""
-    found = {path.stem if path.suffix == ".zip" and path.is_file() else path.name
-             for path in root().glob("*") if path.is_dir() or path.suffix == ".zip"}  # fmt: skip
+    """The kept sets, by name; links are left out."""
+    found = (path.name for path in root().glob("*") if path.is_dir() and not path.is_symlink())
     return tuple(sorted(name for name in found if _NAME.fullmatch(name)))
 
 
 def listing() -> tuple[Kept, ...]:
-    """The kept sets by name; one that cannot be opened has a `problem`."""
-    every = []
-    for name in names():
-        try:
-            files = _files(name)
-            changed = datetime.fromtimestamp(path_of(name).stat().st_mtime, UTC)
-            every.append(Kept(name, changed.isoformat(timespec="seconds"), len(files)))
-        except RecordsError as error:
-            every.append(Kept(name, "", 0, str(error)))
-    return tuple(every)
+    return tuple(
+        Kept(name, changed.isoformat(timespec="seconds"), len(_files(name)))
+        for name in names()
+        for changed in [datetime.fromtimestamp(path_of(name).stat().st_mtime, UTC)]
+    )
 
 
 def load(name: str) -> tuple[ResultFile, ...]:
@@ -103,12 +96,7 @@ def stamp(name: str) -> tuple[tuple[str, int, int], ...]:
 def _files(name: str) -> list[tuple[str, Path]]:
     """(shown name, path) of each file of a set, in order; links are left out."""
     folder = path_of(name)
-    if not folder.is_dir() or folder.is_symlink():
-        if folder.with_name(f"{name}.zip").is_file():
-            raise RecordsError(
-                f"The set {name!r} is a ZIP file of an earlier version: unpack {name}.zip into a "
-                f"folder {name} beside it, or import its files again."
-            )
+    if name not in names():
         known = listed(names()) or "none"
         raise RecordsError(f"No imported set is named {name!r}: there are {known}.")
     every = sorted(path for path in folder.rglob("*") if path.is_file() and not path.is_symlink())
