@@ -234,10 +234,3 @@ def real_root() -> Path:
     if not REAL.is_dir():
         pytest.skip("the real recordings (../shared/data/real) are not on this machine")
     return REAL
-
-
-@pytest.fixture
-def recorded_root() -> Path:
-    if not RECORDED.is_dir():
-        pytest.skip("the published files (../shared/data/recorded) are not on this machine")
-    return RECORDED

@@ -37,13 +37,3 @@ def test_all_columns_can_be_told_apart_by_every_eye() -> None:
     assert _apart("#5A7F00", "#8A7A00") < APART  # a control: equal without red cones
     for one, other in combinations(palette.TONES, 2):
         assert _apart(palette.TONES[one], palette.TONES[other]) >= APART, (one, other)
-
-
-def test_the_first_of_a_family_has_its_colour_and_later_ones_have_others() -> None:
-    families = ["llava", "eventgpt", "llava", "eventgpt", "llava"]
-    assert palette.tones(families) == ["llava", "eventgpt", "column-1", "column-2", "column-3"]
-    six = palette.tones(["transformers"] * 6)
-    assert len({palette.family_colour(tone) for tone in six}) == 6
-    assert palette.NEUTRAL not in map(palette.family_colour, six)
-    named = palette.toned({"a": "llava", "b": "llava"})
-    assert named == {"a": "llava", "b": "column-1"}

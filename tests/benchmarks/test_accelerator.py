@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import os
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -19,7 +18,6 @@ from benchmarks.accelerator import app_path, merged, parts, prepare
 from benchmarks.accelerator.parts import OUT, Part
 from engine import timing
 from engine.__main__ import _parser
-from engine.errors import BadInput
 from engine.machine import device
 from engine.media import dataset
 from engine.models import registry
@@ -87,38 +85,6 @@ def test_other_parts_run_after_one_that_fails_or_hangs(modules: Path) -> None:
     assert again["well"]["said"] == "earlier" and again["broken"]["state"] == "failed"
 
 
-def test_no_part_is_started_without_time_for_it(modules: Path) -> None:
-    states = driver._run([part("well", OUT)], modules, minutes=0.1)
-    assert states["well"]["state"] == "no time left" and not (modules / "well.json").exists()
-
-
-def test_the_folder_tells_what_became_of_each_part(
-    modules: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
-) -> None:
-    monkeypatch.setattr(driver, "parts", lambda options: [part("well", OUT), part("broken", OUT)])
-    assert driver.main(["--out", str(modules / "out")]) == 1
-    assert "failed" in capsys.readouterr().out
-    kept = json.loads((modules / "out" / merged.FILE).read_text())
-    assert kept["parts"]["well"]["state"] == "measured" and kept["full_size"] is False
-    assert driver.main(["--out", str(modules / "out"), "--only", "we"]) == 0
-
-
-@pytest.mark.parametrize(
-    ("arguments", "said"),
-    [
-        (["--only", "everything"], "--only names no part with everything"),
-        (["--repeat", "1"], "--repeat and --tokens 2"),
-        (["--minutes", "0"], "--minutes above 0"),
-    ],
-)
-def test_odd_arguments_are_refused(
-    arguments: list[str], said: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
-    with pytest.raises(SystemExit) as ended:
-        driver.main(["--out", str(tmp_path), *arguments])
-    assert ended.value.code == 2 and said in capsys.readouterr().err
-
-
 def test_every_part_is_a_command_that_exists(tmp_path: Path) -> None:
     """The flags of the product's commands are read by its own parser."""
     options = driver._options(["--out", str(tmp_path), "--layers", "2"])
@@ -156,15 +122,6 @@ def setup(work: Path, cache_dir: Path, monkeypatch: pytest.MonkeyPatch) -> Itera
 
 
 @pytest.mark.slow
-def test_what_is_prepared_is_not_made_again(work: Path) -> None:
-    before = {file: file.stat().st_mtime_ns for file in work.rglob("*.safetensors")}
-    prepare.checkpoints(work, torch.device("cpu"), 1, 64)
-    prepare.scenes(work / prepare.SCENES, range(9))
-    assert len(before) == 3 and all(file.stat().st_mtime_ns == ns for file, ns in before.items())
-    assert len(dataset.read(work / prepare.SCENES).samples) == 2
-
-
-@pytest.mark.slow
 def test_the_models_load_answer_and_read_their_features(setup: app_path.Setup) -> None:
     found = app_path._sections(setup, ["together", "features"])
     assert not [one for one in found.values() if "failed" in one]
@@ -176,19 +133,6 @@ def test_the_models_load_answer_and_read_their_features(setup: app_path.Setup) -
         kept = found["features"][name]
         assert kept["equal"] and kept["read_from_cache"] and kept["feature_bytes"] > 0
     assert list(merged._unequal(found)) == []
-
-
-@pytest.mark.slow
-def test_other_sections_run_after_one_that_fails(
-    setup: app_path.Setup, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    def fails(_: app_path.Setup) -> dict[str, Any]:
-        raise ValueError("a driver's words")
-
-    monkeypatch.setitem(app_path.SECTIONS, "together", fails)
-    found = app_path._sections(setup, ["together", "full_memory"])
-    assert found["together"]["failed"] == "ValueError: a driver's words"
-    assert found["full_memory"]["not_measured"] == app_path.NOT_HERE
 
 
 @pytest.fixture
@@ -222,51 +166,6 @@ def test_on_a_small_card_each_model_makes_room_and_answers_the_same(
     resident = [one["resident"] for one in found["models"].values()]
     assert resident == [[name] for name in app_path.ALL]  # the first is asked again at the end
     assert all(one["equal"] for one in found["models"].values())
-
-
-def test_the_limit_is_lifted_afterwards(monkeypatch: pytest.MonkeyPatch) -> None:
-    """torch refuses a device without a number here, which is what "auto" gives."""
-    calls: list[tuple[float, Any]] = []
-    monkeypatch.setattr(torch.cuda, "mem_get_info", lambda index: (70e9, 80e9))
-    monkeypatch.setattr(
-        torch.cuda, "set_per_process_memory_fraction", lambda *given: calls.append(given)
-    )
-    with pytest.raises(ValueError, match="a run's"), app_path._limited(CUDA, 24 * 10**9):
-        raise ValueError("a run's")
-    assert calls == [(pytest.approx(0.3), 0), (1.0, 0)]
-
-
-@pytest.mark.slow
-def test_a_full_memory_is_told_and_left_as_it_was(
-    card: app_path.Setup, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    ballast = torch.empty(1)
-    adapter = registry.load(registry.entry(prepare.NAMES["video_llava"][0]))
-
-    def fill(on: torch.device) -> torch.Tensor:
-        patch = pytest.MonkeyPatch()
-
-        def full(prepared: Any) -> Any:
-            patch.undo()
-            raise torch.OutOfMemoryError("CUDA out of memory. Tried to allocate 20.00 MiB.")
-
-        patch.setattr(adapter, "encode", full)
-        return ballast
-
-    monkeypatch.setattr(app_path, "_fill", fill)
-    found = app_path.full_memory(card)
-    assert "ran out of memory" in found["said"] and found["next_run_equal"] is True
-    assert list(merged._unequal(found)) == []
-    assert found["bytes_left_behind"] == -ballast.nbytes  # which the made-up card does not count
-
-
-@pytest.mark.slow
-def test_control_a_run_that_fits_after_all_is_named(
-    card: app_path.Setup, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(app_path, "_fill", lambda on: torch.empty(1))
-    found = app_path.full_memory(card)
-    assert list(merged._unequal(found)) == ["refused"]
 
 
 @pytest.mark.slow
@@ -363,32 +262,3 @@ def test_kept_figures_have_a_section(
     text = table.everything(results)
     assert "`python -m benchmarks.accelerator`" in text and "ACME X1 80GB" in text
     assert "| EventGPT-7b: peak memory | 15 GB |" in text and "No accelerator" not in text
-
-
-def test_small_models_are_not_kept(folder: Path) -> None:
-    file = folder / "decoding-eventgpt.json"
-    file.write_text(file.read_text().replace('"full_size": true', '"full_size": false'))
-    merged.write(folder)
-    with pytest.raises(BadInput, match="small models"):
-        merged.keep(folder)
-
-
-def test_what_cannot_be_kept_or_written_is_one_sentence(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
-    assert driver.main(["--out", str(tmp_path), "--keep"]) == 2
-    assert "holds no accelerator.json" in capsys.readouterr().err
-    (tmp_path / "file").touch()
-    assert driver.main(["--out", str(tmp_path / "file" / "out")]) == 2
-    assert capsys.readouterr().err.count("\n") == 1
-
-
-def test_the_parts_have_a_cache_and_models_of_their_own(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.delenv("STAGESCOPE_MODELS", raising=False)
-    real = driver._environment(part("well"), tmp_path)
-    demo = driver._environment(part("well", demo=True), tmp_path)
-    assert real["STAGESCOPE_MODELS"] == str(tmp_path / "work" / "models.toml")
-    assert "STAGESCOPE_MODELS" not in demo
-    assert real["STAGESCOPE_CACHE_DIR"] != os.environ.get("STAGESCOPE_CACHE_DIR")

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from pathlib import Path
-from typing import Any
 
 import pytest
 
@@ -13,7 +12,6 @@ from engine.models import registry
 from engine.models.adapter import Adapter
 from engine.types import Sample
 from tests import tiny
-from tests.models.family_rows import ROWS
 
 
 @pytest.fixture
@@ -39,29 +37,9 @@ def test_a_model_is_measured_in_every_way(adapter: Adapter, sample: Sample, tmp_
     assert cached["n"] == 2 and cached["ratio"] > 0
 
 
-def test_other_tokens_are_no_figure(
-    adapter: Adapter, sample: Sample, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    encode = adapter.encode
-    monkeypatch.setattr(adapter, "encode", lambda one: encode(one).changed(lambda row: -row))
-    with pytest.raises(RuntimeError, match="m: in stages gives other tokens"):
-        families.model(adapter, sample, tmp_path / "kept", 1)
-
-
 def test_features_that_are_not_read_are_no_figure(
     adapter: Adapter, sample: Sample, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(adapter, "takes", lambda *_: False)
     with pytest.raises(RuntimeError, match="its features were not as 'use' has them"):
         families.model(adapter, sample, tmp_path / "kept", 1)
-
-
-@pytest.mark.parametrize("family", families.SIZES)
-def test_a_larger_model_keeps_the_form_of_its_family(family: str) -> None:
-    small: Any = ROWS[family]
-    large = families.sized(family, small)
-    assert large.config["text_config"]["model_type"] == small.config["text_config"]["model_type"]
-    assert large.config["text_config"]["hidden_size"] == families.WIDTH
-    assert large.config.keys() == small.config.keys()
-    assert large.template == small.template
-    assert small.config["text_config"]["hidden_size"] < families.WIDTH  # it is not changed

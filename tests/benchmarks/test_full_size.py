@@ -13,7 +13,6 @@ import pytest
 import torch
 
 from benchmarks import full_size, random_models
-from engine.decoding import compiled
 from engine.models import families, registry
 from engine.prompts import DEFAULT_QUESTION
 from engine.types import DecodeConfig, RunOptions, RunRequest, Sample
@@ -112,22 +111,6 @@ def test_the_bytes_a_token_reads_are_the_language_models(sample: Sample) -> None
     assert found["of_copy"] == pytest.approx(found["gb_per_s"], abs=0.01)
 
 
-def test_ways_take_turns_and_say_what_ran(sample: Sample, monkeypatch: pytest.MonkeyPatch) -> None:
-    """The compiled step as it is written: that it decodes is tested elsewhere."""
-    monkeypatch.setattr(compiled, "_compile", lambda step, device: step)
-    monkeypatch.setenv("STAGESCOPE_CACHE_DIR", str(sample.frames[0].parent / "cache"))
-    monkeypatch.setenv("TORCHINDUCTOR_CACHE_DIR", "")
-    options = full_size._options(["--repeat", "2"])
-    request = RunRequest(
-        sample, "x", DEFAULT_QUESTION, RunOptions(decode=DecodeConfig(4, 4), cache="off")
-    )
-    found = full_size._ways(small("llava"), request, options, gb_per_s=1.0)
-    assert {way: one["ran"] for way, one in found.items()} == {w: w for w in full_size.WAYS}
-    assert "step was prepared in" in found["compiled"]["notes"][-1] and not found["eager"]["notes"]
-    for one in found.values():
-        assert one["tokens_per_s"]["n"] == one["ratio"]["n"] == 2 and one["mbu"]["gb_per_s"] > 0
-
-
 def test_the_real_sizes_are_the_published_ones() -> None:
     """On the meta device, which takes no memory: 7B weights, and the tower of the release."""
     for family, (low, high) in {
@@ -143,20 +126,3 @@ def test_the_real_sizes_are_the_published_ones() -> None:
         published = registry.FAMILIES[family].tower
         assert tower["image_size"] == published.image_size and published.layers == 24
         assert published.hidden == tower["hidden_size"] == families.CLIP_L_336.hidden
-
-
-@pytest.mark.parametrize(
-    ("arguments", "said"),
-    [
-        (["--tokens", "1"], "one token has no TPOT"),
-        (["--repeat", "0"], "--repeat at least 1"),
-        (["--families", "llava,gpt"], "not gpt"),
-        (["--ways", "eager,magic"], "not magic"),
-    ],
-)
-def test_odd_arguments_are_refused(
-    arguments: list[str], said: str, capsys: pytest.CaptureFixture[str]
-) -> None:
-    with pytest.raises(SystemExit):
-        full_size.main(arguments)
-    assert said in capsys.readouterr().err

@@ -8,7 +8,6 @@ import time
 from collections.abc import Iterator
 from pathlib import Path
 from types import SimpleNamespace
-from typing import Any
 
 from benchmarks import gate as benchmark
 from engine.types import Span
@@ -44,12 +43,3 @@ def differing(found: filecmp.dircmp[str]) -> Iterator[str]:
     yield from (*found.diff_files, *found.left_only, *found.right_only)
     for below in found.subdirs.values():
         yield from differing(below)
-
-
-def test_the_planted_pairs_are_spread_and_refused_ones_run_again() -> None:
-    pairs: list[dict[str, Any]] = []
-    while kind := benchmark.missing(pairs, {"same": 4, "planted": 2}):
-        pairs.append({"kind": kind, "verdict": "refused" if len(pairs) == 1 else "worse"})
-    kinds = [one["kind"] for one in pairs if one["verdict"] != "refused"]
-    assert kinds.count("same") == 4 and kinds.count("planted") == 2
-    assert "planted" in kinds[:3] and len(pairs) == 7

@@ -2,10 +2,7 @@
 
 from __future__ import annotations
 
-import json
 import time
-from pathlib import Path
-from typing import Any
 
 import pytest
 import torch
@@ -35,16 +32,3 @@ def test_a_condition_changes_all_clocks_alike_and_ends(slower: float) -> None:
         found = took()
     assert all(ms == pytest.approx(slower * 1000 * SLEEP_S, rel=0.9) for ms in found)
     assert min(took()) >= 1000 * SLEEP_S - 1 and torch.get_num_threads() == threads
-
-
-def test_a_condition_that_is_measured_again_leaves_the_others(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(loaded, "RESULTS", tmp_path)
-    kept: dict[str, Any] = {}
-    file = tmp_path / "loaded.json"
-    monkeypatch.setattr(loaded, "keep", lambda _, found: file.write_text(json.dumps(found)))
-    for name, runs in (("idle", 1), ("busy", 2), ("idle", 3)):
-        loaded._keep("conditions", {name: {"runs": runs}})
-        kept = json.loads(file.read_text())["conditions"]
-    assert kept == {"idle": {"runs": 3}, "busy": {"runs": 2}}

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import hashlib
 import json
 from collections import Counter
 from concurrent.futures import ThreadPoolExecutor
@@ -14,13 +13,10 @@ import pytest
 from PIL import Image
 
 from engine.__main__ import main
-from engine.analysis.answer_reading import ATTRIBUTES, read_attributes
+from engine.analysis.answer_reading import ATTRIBUTES
 from engine.demo import demo_dataset
 from engine.demo.demo_dataset import QUESTION_ABOUT, questions
 from engine.demo.scenes import draw_truth, render
-from engine.demo.wordings import attributes_asked
-from engine.demo.writing import boxes
-from engine.errors import DatasetError
 from engine.media import dataset as readers
 from engine.media import events as event_files
 from tests.media import clips
@@ -39,21 +35,6 @@ def records(root: Path) -> list[dict[str, Any]]:
         (root / demo_dataset.INDEX).read_text(encoding="utf-8")
     )
     return loaded
-
-
-@pytest.mark.loads
-def test_record_carries_truth_question_and_reference(records: list[dict[str, Any]]) -> None:
-    for seed, record in zip(FEW, records, strict=True):
-        human, gpt = record["conversations"]
-        assert human["value"] == "<event>\nWhat are the key elements in this scene?"
-        assert record["truth"] == render(seed).truth == read_attributes(gpt["value"])
-
-
-@pytest.mark.loads
-def test_the_engine_reads_the_boxes(root: Path) -> None:
-    wanted = [boxes(render(seed).labels) for seed in FEW]
-    assert [sample.boxes for sample in readers.read(root).samples] == wanted
-    assert any("pedestrian" in one for one in wanted)
 
 
 @pytest.mark.loads
@@ -86,17 +67,25 @@ def test_the_engine_reads_it_without_a_complaint(root: Path) -> None:
         assert sample.events and sample.mp4
 
 
-def digests(folder: Path) -> dict[str, str]:
-    return {
-        str(path.relative_to(folder)): hashlib.sha256(path.read_bytes()).hexdigest()
-        for path in folder.rglob("*")
-        if path.is_file() and path.name != demo_dataset.MARKER
-    }
+def assert_alike(folder: Path, other: Path) -> None:
+    """The same files with the same bytes; of recordings nearly all times, because processors round
+    a logarithm differently."""
+    ours, theirs = (
+        {path.relative_to(root) for path in root.rglob("*") if path.is_file()}
+        for root in (folder, other)
+    )
+    assert ours - {Path(demo_dataset.MARKER)} == theirs
+    for name in theirs:
+        if name.suffix == ".npy":
+            times = [event_files.read(root / name).t for root in (folder, other)]
+            assert len(times[0]) == len(times[1]) and (times[0] == times[1]).mean() > 0.98
+        else:
+            assert (folder / name).read_bytes() == (other / name).read_bytes()
 
 
 @pytest.mark.loads
 def test_the_scenes_that_ship_are_those_that_would_be_made(root: Path, tmp_path: Path) -> None:
-    assert digests(demo_dataset.first_scenes(tmp_path / "demo")) == digests(root)
+    assert_alike(demo_dataset.first_scenes(tmp_path / "demo"), root)
     assert demo_dataset.FIRST.stat().st_size < 3e6
 
 
@@ -113,9 +102,7 @@ def test_the_first_scenes_stay_as_they_are_while_the_others_are_made(
     assert seen == [2, 2] and len(readers.read(place).samples) == 3  # one was made
     assert before.items() <= {path: path.stat().st_mtime_ns for path in before}.items()
     assert demo_dataset.version(place) == demo_dataset.VERSION
-    assert digests(place) == digests(
-        demo_dataset.write_dataset(tmp_path / "whole", demo_dataset.SEEDS)
-    )
+    assert_alike(place, demo_dataset.write_dataset(tmp_path / "whole", demo_dataset.SEEDS))
     assert [path.name for path in tmp_path.iterdir() if path.name.startswith(".")] == []
 
 
@@ -146,13 +133,6 @@ def test_two_at_once_leave_one_whole_dataset(
     assert [path.name for path in tmp_path.iterdir()] == ["demo"]
 
 
-def test_demo_training_and_held_out_scenes_are_apart() -> None:
-    assert not set(demo_dataset.SEEDS) & set(demo_dataset.TRAINING)
-    assert not set(demo_dataset.SEEDS) & set(demo_dataset.HELD_OUT)
-    assert not set(demo_dataset.TRAINING) & set(demo_dataset.HELD_OUT)
-    assert len(demo_dataset.HELD_OUT) == 400
-
-
 # the multiple-choice set: trained questions, known answers, letters that say nothing
 
 SCENES = 2
@@ -165,12 +145,6 @@ def choices(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return folder
 
 
-def test_each_question_is_trained_and_asks_for_its_attribute() -> None:
-    assert set(QUESTION_ABOUT) == set(ATTRIBUTES)
-    for name, question in QUESTION_ABOUT.items():
-        assert name in (attributes_asked(question) or ())
-
-
 @pytest.mark.loads
 def test_the_set_is_a_dataset_without_problems(choices: Path) -> None:
     samples = readers.read(choices).samples
@@ -181,13 +155,6 @@ def test_the_set_is_a_dataset_without_problems(choices: Path) -> None:
         assert sorted(one.choices) == sorted(ATTRIBUTES[one.task])
         assert one.choices["ABCD".index(one.answer)] == one.truth[one.task]
     assert {one.task for one in samples} >= {"curve", "lead vehicle", "pedestrian"}
-
-
-@pytest.mark.loads
-def test_the_media_are_written_once_per_scene(choices: Path) -> None:
-    assert len(list(choices.rglob("*.npy"))) == len(list(choices.rglob("*.mp4"))) == SCENES
-    by_scene = Counter(one.events for one in readers.read(choices).samples)
-    assert len(by_scene) == SCENES and min(by_scene.values()) > 3
 
 
 def test_the_right_letters_are_uniform() -> None:
@@ -208,14 +175,6 @@ def test_the_right_letters_are_uniform() -> None:
         assert all(abs(count / total - chance) < spread for count in found.values()), name
     values = Counter(r["choices"]["ABCD".index(r["answer"])] for r in records)
     assert max(values.values()) / len(records) > 0.1  # control: values themselves are uneven
-
-
-def test_the_order_depends_on_the_seed_alone() -> None:
-    scene = {"id": "one", "truth": {"curve": "left", "roadside": "trees"}}
-    first = list(questions(scene, 0))
-    assert first == list(questions(scene, 0))
-    orders = {tuple(list(questions(scene, seed))[1]["choices"]) for seed in range(20)}
-    assert len(orders) > 5
 
 
 @pytest.mark.loads
@@ -244,9 +203,3 @@ def test_options_that_do_not_fit(
     assert main(["demo", *arguments]) == 2
     assert sentence in capsys.readouterr().err
     assert not Path("x").exists()
-
-
-def test_folders_that_cannot_be_written(tmp_path: Path) -> None:
-    (tmp_path / "file").write_bytes(b"x")
-    with pytest.raises(DatasetError, match="cannot be written to"):
-        demo_dataset.write_choices(tmp_path / "file", [])
