@@ -13,7 +13,6 @@ from engine.analysis.pairs import Comparison
 from engine.analysis.speedup import Split
 from engine.analysis.statistics import Interval
 from engine.quoting import NONE, number
-from engine.report import device_notes
 from engine.report.blocks import Block, Bullets, ChartBlock, Heading, Paragraph, ReportTable
 from engine.report.report_figures import Findings
 
@@ -47,7 +46,7 @@ def _couple(found: Findings, a: str, b: str) -> Iterator[Block]:
     from engine.report import charts
 
     compared = [one for one in found.comparisons if (one.a, one.b) == (a, b)]
-    for note in (device_notes.couple(found.table, a, b), machine_loads.couple(found.table, a, b)):
+    for note in machine_loads.couple(found.table, a, b):
         if note:
             yield Paragraph(note)
     yield Bullets(tuple(sentence(one) for one in compared if one.metric in IN_WORDS))

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import math
 from collections import Counter, defaultdict
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from itertools import combinations
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, TypeVar
 
 from engine.analysis import (
     agreement,
@@ -20,9 +20,7 @@ from engine.analysis import (
     robustness,
     speedup,
 )
-from engine.analysis.agreement import AttributeScore, OverlapScore
-from engine.analysis.choice_accuracy import ChoiceAccuracy, ChoicePair
-from engine.analysis.model_summary import Count, Figure, Throughput
+from engine.analysis.choice_accuracy import ChoicePair
 from engine.analysis.pairs import Comparison
 from engine.analysis.results_table import (
     LENSES,
@@ -36,9 +34,7 @@ from engine.analysis.results_table import (
 from engine.analysis.robustness import Robustness
 from engine.analysis.speedup import Split
 from engine.errors import DatasetError
-from engine.machine.load import MachineLoad
 from engine.media import dataset
-from engine.report.device_notes import label_devices, only_shared
 from engine.storage import provenance
 from engine.storage.run_header import Header
 from engine.storage.run_store import Run
@@ -84,6 +80,13 @@ class LensRow:
     tpot_ms: float | None
 
 
+Found = TypeVar("Found")
+
+
+def _of_table(find: Callable[[pd.DataFrame], Found]) -> cached_property[Found]:
+    return cached_property(lambda findings: find(findings.table))
+
+
 class Findings:
     """The figures of a report, each computed when it is first asked for.
 
@@ -100,13 +103,14 @@ class Findings:
         self.runs = tuple(runs)
         self.table = frame(runs, titled=titled) if table is None else table
 
-    @cached_property
-    def counts(self) -> tuple[Count, ...]:
-        return model_summary.counts(self.table)
-
-    @cached_property
-    def figures(self) -> tuple[Figure, ...]:
-        return model_summary.figures(self.table)
+    counts = _of_table(model_summary.counts)
+    figures = _of_table(model_summary.figures)
+    throughputs = _of_table(model_summary.throughputs)
+    attributes = _of_table(agreement.attributes)
+    overlaps = _of_table(agreement.overlaps)
+    choices = _of_table(choice_accuracy.accuracies)
+    devices = _of_table(devices)  # by label the type, "" if unknown
+    loads = _of_table(machine_loads.by_label)  # by label, None if unknown
 
     @cached_property
     def verified(self) -> dict[str, dict[Standing, int]]:
@@ -129,27 +133,13 @@ class Findings:
         return dict(Counter(zip(failed["label"], failed["error"], strict=True)).most_common())
 
     @cached_property
-    def devices(self) -> dict[str, str]:
-        """By label the type of device, "" if unknown."""
-        return devices(self.table)
-
-    @cached_property
-    def loads(self) -> Mapping[str, MachineLoad | None]:
-        """By label how busy the machine was, None if unknown."""
-        return machine_loads.by_label(self.table)
-
-    @cached_property
-    def throughputs(self) -> tuple[Throughput, ...]:
-        return model_summary.throughputs(self.table)
-
-    @cached_property
     def couples(self) -> list[tuple[str, str]]:
         """The labels that can be compared with each other."""
-        known = label_devices(self.table)
+        known = machine_loads.label_devices(self.table)
         return [
             pair
             for pair in combinations(labels(self.table), 2)
-            if not only_shared(known, *pair) and perturbed_alike(self.table, *pair)
+            if not machine_loads.only_shared(known, *pair) and perturbed_alike(self.table, *pair)
         ]
 
     @cached_property
@@ -179,14 +169,6 @@ class Findings:
         return tuple(rows), tuple(notes)
 
     @cached_property
-    def attributes(self) -> tuple[AttributeScore, ...]:
-        return agreement.attributes(self.table)
-
-    @cached_property
-    def overlaps(self) -> tuple[OverlapScore, ...]:
-        return agreement.overlaps(self.table)
-
-    @cached_property
     def passages(self) -> tuple[Passage, ...]:
         """Per label and tensor the most frequent shapes, in the order of the stages."""
         some = self.table[self.table["label"].isin(labels(self.table))]
@@ -211,10 +193,6 @@ class Findings:
     def robustness(self) -> Robustness | None:
         """None if no run is perturbed."""
         return robustness.find(self.runs)
-
-    @cached_property
-    def choices(self) -> tuple[ChoiceAccuracy, ...]:
-        return choice_accuracy.accuracies(self.table)
 
     @cached_property
     def choice_pairs(self) -> tuple[ChoicePair, ...]:

@@ -9,8 +9,8 @@ from typing import Any
 
 import pytest
 
-from engine.analysis import results_table
-from engine.report import device_notes, document, drawers, export
+from engine.analysis import machine_loads, results_table
+from engine.report import document, drawers, export
 from engine.report.report_figures import Findings
 from engine.storage import run_store
 from tests import fabricate
@@ -142,7 +142,7 @@ def test_a_pair_names_different_devices_sharing_and_machines(
     rows = fabricate.pair(2)
     mixed = on(rows, "ev", **where) + [row | other for row in on(rows, "vl")]
     table = Findings([fabricate.run(tmp_path / "r", mixed)]).table
-    told = device_notes.couple(table, *results_table.labels(table))
+    told, _ = machine_loads.couple(table, *results_table.labels(table))
     assert told.startswith(said) or said in told
     assert bool(told) == bool(said)
 
