@@ -19,11 +19,7 @@ from itertools import combinations
 from typing import TYPE_CHECKING, Literal
 
 from engine.analysis.results_table import labels, perturbed_alike
-from engine.analysis.statistics import (
-    ClusteredShare,
-    clustered_difference,
-    clustered_share,
-)
+from engine.analysis.statistics import ClusteredShare, clustered_difference, clustered_share
 
 if TYPE_CHECKING:
     import pandas as pd

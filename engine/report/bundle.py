@@ -49,7 +49,7 @@ from engine.storage.plan import IDS
 from engine.storage.result_rows import ResultRow
 from engine.storage.run_header import HEADER
 from engine.storage.run_store import Run
-from engine.types import MediaKind, Sample
+from engine.types import Sample
 from engine.viewing import picture_sheet
 
 MANIFEST, INDEX = "manifest.json", "index.html"
@@ -285,12 +285,8 @@ class _Bundle:
             return []
         how, told = self.runs[0].header.plan.media, list[list[str]]()
         usual = {name: family.kind for name, family in FAMILIES.items()}
-        kinds = dict[MediaKind, None]()
-        for row in rows:
-            kind: Any = row.shows or usual.get(row.family or "")
-            if kind:
-                kinds[kind] = None
-        for kind in kinds:
+        kinds: Iterator[Any] = (row.shows or usual.get(row.family or "") for row in rows)
+        for kind in dict.fromkeys(filter(None, kinds)):
             try:
                 found = media.load(sample, kind, how)
             except MediaError:

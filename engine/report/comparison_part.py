@@ -58,18 +58,17 @@ def _couple(found: Findings, a: str, b: str) -> Iterator[Block]:
         yield ChartBlock(words, lambda: charts.scatter(both, a, b, total))
     split = next((one for one in found.splits if (one.a, one.b) == (a, b)), None)
     if split is not None:
-        totals = [one for one in compared if one.metric == "total"]
-        yield from speedup_parts(
-            split, any(speedup.supported(split, one.verdict) for one in totals)
-        )
+        (verdict,) = (one.verdict for one in compared if one.metric == "total")
+        yield from speedup_parts(split, verdict)
 
 
-def speedup_parts(split: Split, decided: bool) -> Iterator[Block]:
-    """What the difference in total time is made of: a sentence, a chart, a table."""
+def speedup_parts(split: Split, verdict: str) -> Iterator[Block]:
+    """What the difference in total time is made of: a sentence, a chart, a table.  `verdict`: of
+    the comparison of total times; the sentence claims no more than that."""
     from engine.report import charts
 
     steps = charts.split_steps(split)
-    yield Paragraph(speedup.sentence(split, decided))
+    yield Paragraph(speedup.sentence(split, speedup.supported(split, verdict)))
     yield ChartBlock(charts.waterfall_words(steps), lambda: charts.waterfall(steps))
     rows = [
         (part.name, *(f"{number(value)} {part.unit}" for value in (part.a, part.b)),

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections import Counter, defaultdict
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from itertools import combinations
@@ -113,17 +113,16 @@ class Findings:
     loads = _of_table(machine_loads.by_label)  # by label, None if unknown
 
     @cached_property
-    def verified(self) -> dict[str, dict[Standing, int]]:
+    def verified(self) -> Mapping[str, Mapping[Standing, int]]:
         """By label: how many answers have each certificate, none, or one that does not cover
         them."""
         wanted = self.table["label"].isin(labels(self.table))
         answered = self.table[(self.table["error"] == "") & wanted]
-        counted: dict[str, dict[Standing, int]] = {}
+        counted: dict[str, Counter[Standing]] = {}
         columns = (answered[name] for name in ("label", "standing", "verified", "missing"))
         for label, state, certificate, missing in zip(*columns, strict=True):
             standing = Standing(state, certificate, tuple(missing.split(", ")) if missing else ())
-            counter = counted.setdefault(label, {})
-            counter[standing] = counter.get(standing, 0) + 1
+            counted.setdefault(label, Counter())[standing] += 1
         return counted
 
     @cached_property
