@@ -1,14 +1,10 @@
-"""One model's answers as drafts for another model, compared by token ids.
+"""One model's answers as drafts for another model, compared by token ids, new tokens only.
 
-a = draft ids, b = target ids of one sample, new tokens only.  Position match = sum [a_i = b_i] /
-sum min(|a|, |b|).  Prefix k = leading matches.  First-window rate W_g = mean(min(k, g) / g).
-Expected tokens per first cycle = 1 + g W_g.  With c = draft time per token / target time per token,
-a cycle costs c g + 1 target tokens: predicted speed-up (1 + g W_g) / (c g + 1), and the ceiling
-(g + 1) / (c g + 1).  (Leviathan, Kalman and Matias 2023, with the measured W in place of their
-independent rate.)
+The formulas are in docs/published-files.md (Acceptance); the predicted speed-up is that of
+Leviathan, Kalman and Matias (2023), with the measured W in place of their independent rate.
 
-The shuffled baseline is the same rate over all pairs of a draft and a target of different clips and
-the same question: matches there come from the phrasing, not from the image.
+The shuffled baseline is the position match over all pairs of a draft and a target of different
+clips and the same question: matches there come from the phrasing, not from the image.
 
 Answers to several questions about one clip are not independent, so intervals are over whole clips
 (statistics.py).  Fewer than MIN_CLUSTERS clips give no interval.

@@ -82,11 +82,10 @@ def write(
     new_file.make_folder(folder)
     try:
         with tempfile.TemporaryDirectory(dir=folder.parent, prefix=".bundle-") as place:
-            made = Path(place, "bundle")
-            made.mkdir()
-            _Bundle(runs, made, largest, progress).write(Path(place))
+            made = _Bundle(runs, Path(place), largest, progress)
+            made.write()
             folder.rmdir()
-            made.rename(folder)
+            made.folder.rename(folder)
     except OSError as error:
         raise not_written(folder, error, "name another folder") from error
     return folder
@@ -103,10 +102,8 @@ def zipped(runs: Sequence[Run]) -> bytes:
 def page(runs: Sequence[Run]) -> str:
     """The same as one file, with the pictures of the first INSIDE samples and without clips."""
     with tempfile.TemporaryDirectory(prefix="stagescope-bundle-") as place:
-        made = _Bundle(runs, Path(place, "bundle"), LARGEST // 2, lambda done, of: None, True)
-        made.read(Path(place))
-        scripts = list(made.scripts())
-        return replay.one_file(made.page(replay.script()), scripts)
+        made = _Bundle(runs, Path(place), LARGEST // 2, lambda done, of: None, one_file=True)
+        return replay.one_file(made.page(replay.script()), list(made.scripts()))
 
 
 def unzipped(data: BinaryIO, runs: Path) -> list[str]:
@@ -143,31 +140,27 @@ def _unzipped(data: BinaryIO | Path) -> Iterator[Path]:
 
 
 class _Bundle:
-    """`one_file`: pictures are inside the data, those of some samples."""
+    """`place` gets the folder "bundle", and the runs without what belongs to this machine, from
+    which the rest is made.  `one_file`: pictures are inside the data, those of some samples."""
 
     def __init__(
         self,
         runs: Sequence[Run],
-        folder: Path,
+        place: Path,
         largest: int,
         progress: Progress,
         one_file: bool = False,
     ) -> None:
-        self.folder, self.largest, self.progress = folder, largest, progress
+        self.folder, self.largest, self.progress = place / "bundle", largest, progress
         self.one_file = one_file
         self.given, self.manifest = runs, dict[str, str]()
         self.places, self.hosts = _places(runs), _hosts(runs)
-
-    def read(self, place: Path) -> None:
-        """`place`: a folder for the runs without what belongs to this machine, from which the rest
-        is made."""
-        numbered = enumerate(self.given, 1)  # an id may be any text, and the same twice
+        numbered = enumerate(runs, 1)  # an id may be any text, and the same twice
         self.found = Findings([self._run(run, f"{n:03}", place) for n, run in numbered])
         self.runs, self.order = self.found.runs, labels(self.found.table)
         self.names = list(dict.fromkeys(self.found.table["sample"]))
 
-    def write(self, place: Path) -> None:
-        self.read(place)
+    def write(self) -> None:
         for number, part in self.scripts():
             name = "index" if number < 0 else number
             self._put(f"data/{name}.js", f'stagescope({number},"{replay.packed(part)}");\n')

@@ -33,9 +33,10 @@ def comparing(found: Findings) -> Iterator[Block]:
     yield Heading(2, "Equal lengths")
     yield Bullets(notes)
     rows = tuple(
-        (row.lens, row.label, f"{row.n:,}", *map(number, (row.tokens, row.total_ms, row.tpot_ms)))
+        (row["lens"], row["label"], f"{row['n']:,}",
+         *(number(row[name]) for name in ("tokens", "total_ms", "tpot_ms")))
         for row in lenses
-    )
+    )  # fmt: skip
     columns = ("lengths", "model", "n", "new tokens", "total (ms)", "TPOT (ms)")
     yield ReportTable(
         "Medians for each choice of lengths, without results with a cached stage.", columns, rows, 2

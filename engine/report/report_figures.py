@@ -5,11 +5,10 @@ from __future__ import annotations
 import math
 from collections import Counter, defaultdict
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
 from functools import cached_property
 from itertools import combinations
 from pathlib import Path
-from typing import TYPE_CHECKING, TypeVar
+from typing import TYPE_CHECKING, Any, TypeVar
 
 from engine.analysis import (
     agreement,
@@ -22,15 +21,7 @@ from engine.analysis import (
 )
 from engine.analysis.choice_accuracy import ChoicePair
 from engine.analysis.pairs import Comparison
-from engine.analysis.results_table import (
-    LENSES,
-    LensName,
-    devices,
-    frame,
-    labels,
-    look,
-    perturbed_alike,
-)
+from engine.analysis.results_table import LENSES, devices, frame, labels, look, perturbed_alike
 from engine.analysis.robustness import Robustness
 from engine.analysis.speedup import Split
 from engine.errors import DatasetError
@@ -52,32 +43,6 @@ BETWEEN = {
     "embeddings": "inside decode: to the language model",
 }
 SHOWN = 3  # shapes of one name; prompts of many lengths have many
-
-
-@dataclass(frozen=True)
-class Passage:
-    """One tensor of one model: how often it had this shape.  `others` are shapes not listed."""
-
-    label: str
-    name: str
-    between: str
-    shape: tuple[int, ...]
-    dtype: str
-    bytes: int
-    n: int
-    others: int = 0
-
-
-@dataclass(frozen=True)
-class LensRow:
-    """One label at one choice of lengths: medians over n results."""
-
-    lens: LensName
-    label: str
-    n: int
-    tokens: float
-    total_ms: float
-    tpot_ms: float | None
 
 
 Found = TypeVar("Found")
@@ -151,9 +116,10 @@ class Findings:
         return tuple(split for split in every if split is not None)
 
     @cached_property
-    def through_lenses(self) -> tuple[tuple[LensRow, ...], tuple[str, ...]]:
-        """A row per choice of lengths and label with uncached results, and a note per choice."""
-        rows, notes = list[LensRow](), dict[str, None]()
+    def through_lenses(self) -> tuple[list[dict[str, Any]], tuple[str, ...]]:
+        """The medians of the n uncached results of each choice of lengths and label that has some,
+        and a note per choice."""
+        rows, notes = list[dict[str, Any]](), dict[str, None]()
         for name in LENSES:
             seen = look(self.table, name)
             fresh = seen.table[~seen.table["cached"].astype(bool)]
@@ -162,14 +128,16 @@ class Findings:
                 if not lines.empty:
                     medians = lines[["new_tokens", "total_ms", "tpot_ms"]].astype(float).median()
                     tokens, total, tpot = map(float, medians)
-                    known = None if math.isnan(tpot) else tpot
-                    rows.append(LensRow(name, label, len(lines), tokens, total, known))
+                    known = {"tpot_ms": None if math.isnan(tpot) else tpot}
+                    row = {"lens": name, "label": label, "n": len(lines)}
+                    rows.append(row | {"tokens": tokens, "total_ms": total} | known)
                     notes[seen.note] = None
-        return tuple(rows), tuple(notes)
+        return rows, tuple(notes)
 
     @cached_property
-    def passages(self) -> tuple[Passage, ...]:
-        """Per label and tensor the most frequent shapes, in the order of the stages."""
+    def passages(self) -> list[dict[str, Any]]:
+        """Per label and tensor the most frequent shapes, each n times, in the order of the stages;
+        `others` counts the shapes that are not listed."""
         some = self.table[self.table["label"].isin(labels(self.table))]
         keys = zip(some["number"], some["offset"], strict=True)
         names = dict(zip(keys, some["label"], strict=True))
@@ -180,13 +148,14 @@ class Findings:
                 for one in row.tensors if label is not None else ():
                     counted[str(label), one.name][one.shape, one.dtype, one.bytes] += 1
         order = {name: place for place, name in enumerate(BETWEEN)}
-        found = []
+        found = list[dict[str, Any]]()
         for key in sorted(counted, key=lambda key: (key[0], order.get(key[1], len(order)))):
             others = max(0, len(counted[key]) - SHOWN)
-            between = BETWEEN.get(key[1], "")
+            tensor = {"label": key[0], "name": key[1], "between": BETWEEN.get(key[1], "")}
             for (shape, dtype, size), n in counted[key].most_common(SHOWN):
-                found.append(Passage(*key, between, shape, dtype, size, n, others))
-        return tuple(found)
+                seen = {"shape": shape, "dtype": dtype, "bytes": size, "n": n, "others": others}
+                found.append(tensor | seen)
+        return found
 
     @cached_property
     def robustness(self) -> Robustness | None:

@@ -190,8 +190,8 @@ def test_a_warm_up_without_results_adds_no_label(tmp_path: Path) -> None:
     found = Findings([fabricate.run(tmp_path / "r", rows)])
     known = ["ev · EPYC", "vl · EPYC"]
     assert [one.label for one in found.counts] == known == list(found.devices)
-    assert {one.label for one in found.passages} == set(known) == set(found.verified)
-    assert {one.n for one in found.passages} == {12}
+    assert {one["label"] for one in found.passages} == set(known) == set(found.verified)
+    assert {one["n"] for one in found.passages} == {12}
     told = "".join(drawers.markdown(document.document(found)))
     assert "ev · Other" not in told and "| Other | 1 | 1 | 1 |" in told
     assert "Different devices" not in told
