@@ -162,7 +162,6 @@ def read_choice(text: str, choices: Sequence[str], form: str = "letters", task: 
 
 
 def letters(count: int) -> str:
-    """The letters of so many options."""
     return ascii_uppercase[:count]
 
 
@@ -177,7 +176,6 @@ def likeliest(logprobs: Mapping[str, float] | None, count: int) -> str:
 
 
 def _named(answer: str) -> set[str]:
-    """Every letter that the answer names."""
     if alone := _ALONE.fullmatch(answer):
         return {alone[1].upper()}
     start = _START.match(answer)

@@ -108,7 +108,6 @@ def notes(model: ComparedModel) -> list[str]:
 
 
 def stage_words(name: str, span: Span) -> str:
-    """A stage's time and where it comes from."""
     how = SOURCES.get(span.source, "")
     if span.source == "cached":
         how = f"{how}; when computed: {ms(span.original_ms)}"

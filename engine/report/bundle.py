@@ -24,7 +24,7 @@ import zipfile
 import zlib
 from base64 import b64encode
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import ExitStack, contextmanager
+from contextlib import ExitStack, contextmanager, suppress
 from itertools import combinations
 from pathlib import Path, PurePath
 from typing import Any, BinaryIO, Literal
@@ -172,7 +172,9 @@ class _Bundle:
 
     def scripts(self) -> Iterator[tuple[int, Any]]:
         """(number, CHUNK samples), then (-1, the list of all)."""
-        samples, index = self._samples(), []
+        samples, index = dict[str, Sample](), []
+        with suppress(DatasetError):  # it has gone or has changed
+            samples = {one.id: one for one in samples_of(self.given[0].header)}
         for start in range(0, len(self.names), CHUNK):
             some = self.names[start : start + CHUNK]
             part = [self._sample(name, samples.get(name)) for name in some]
@@ -208,8 +210,7 @@ class _Bundle:
 
     def _line(self, line: str) -> str:
         """A line of a run's file that holds no answer."""
-        line = self._plain(line)
-        return self.hosts.sub("host", line) if self.hosts else line
+        return self.hosts.sub("host", self._plain(line))
 
     def _run(self, run: Run, number: str, place: Path) -> Run:
         clean = place / "runs" / number
@@ -243,13 +244,6 @@ class _Bundle:
     def _said(self, sentence: str) -> str:
         """A sentence of ours, which may name any folder."""
         return _FOLDERS.sub("", self._plain(sentence))
-
-    def _samples(self) -> dict[str, Sample]:
-        """The samples of the first run's dataset; none where it has gone or has changed."""
-        try:
-            return {one.id: one for one in samples_of(self.given[0].header)}
-        except DatasetError:
-            return {}
 
     def _sample(self, name: str, sample: Sample | None) -> dict[str, Any]:
         """One sample with the last measured answer of each label, as the browser gets it."""
@@ -316,7 +310,7 @@ def _places(runs: Sequence[Run]) -> list[str]:
                   key=len, reverse=True)  # fmt: skip
 
 
-def _hosts(runs: Sequence[Run]) -> re.Pattern[str] | None:
+def _hosts(runs: Sequence[Run]) -> re.Pattern[str]:
     """The names and addresses of the machines and servers that answered."""
     names = set[str]()
     for run in runs:
@@ -325,7 +319,7 @@ def _hosts(runs: Sequence[Run]) -> re.Pattern[str] | None:
             place = row.where
             names |= {server or "", *((place.host or "", place.address or "") if place else ())}
     known = "|".join(map(re.escape, sorted(names - {""}, key=len, reverse=True)))
-    return re.compile(rf"(?<![\w.-])(?:{known})(?![\w-])") if known else None
+    return re.compile(rf"(?<![\w.-])(?:{known or '(?!)'})(?![\w-])")  # (?!) matches nothing
 
 
 class _Manifest(Struct):

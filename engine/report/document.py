@@ -60,7 +60,6 @@ def document(found: Findings) -> list[Block]:
 
 
 def first_page(found: Findings) -> Iterator[Block]:
-    """What a reader in a hurry needs."""
     names = labels(measured(found.table))
     total = sum(one.results for one in found.counts)
     models = ", ".join(one.label for one in found.counts)
