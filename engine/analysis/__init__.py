@@ -2,7 +2,7 @@
 
 results_table.py                     all results as one table, and at equal lengths
 metrics.py, model_summary.py         names, units and formulas; counts, medians, throughput
-machine_loads.py                     how busy the machine was
+machine_loads.py                     on which devices, and how busy the machine was
 statistics.py                        spreads, intervals, p-values against a limit
 pairs.py, speedup.py                 two models sample by sample; the factors of a speed-up
 gate.py                              whether a run is worse than an earlier one

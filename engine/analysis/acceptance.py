@@ -1,14 +1,10 @@
-"""One model's answers as drafts for another model, compared by token ids.
+"""One model's answers as drafts for another model, compared by token ids, new tokens only.
 
-a = draft ids, b = target ids of one sample, new tokens only.  Position match = sum [a_i = b_i] /
-sum min(|a|, |b|).  Prefix k = leading matches.  First-window rate W_g = mean(min(k, g) / g).
-Expected tokens per first cycle = 1 + g W_g.  With c = draft time per token / target time per token,
-a cycle costs c g + 1 target tokens: predicted speed-up (1 + g W_g) / (c g + 1), and the ceiling
-(g + 1) / (c g + 1).  (Leviathan, Kalman and Matias 2023, with the measured W in place of their
-independent rate.)
+The formulas are in docs/published-files.md (Acceptance); the predicted speed-up is that of
+Leviathan, Kalman and Matias (2023), with the measured W in place of their independent rate.
 
-The shuffled baseline is the same rate over all pairs of a draft and a target of different clips and
-the same question: matches there come from the phrasing, not from the image.
+The shuffled baseline is the position match over all pairs of a draft and a target of different
+clips and the same question: matches there come from the phrasing, not from the image.
 
 Answers to several questions about one clip are not independent, so intervals are over whole clips
 (statistics.py).  Fewer than MIN_CLUSTERS clips give no interval.
@@ -108,9 +104,7 @@ def amount(records: int, clips: int) -> str:
     return f"{records:,} records of {clips:,} {'clip' if clips == 1 else 'clips'}"
 
 
-def analyse(
-    pairs: Sequence[Pair], draft: str, target: str, gamma: int = GAMMA, seed: int = 0
-) -> Acceptance:
+def analyse(pairs: Sequence[Pair], draft: str, target: str, gamma: int = GAMMA) -> Acceptance:
     """All figures; ValueError without pairs or for a gamma outside 1 to 64."""
     if not pairs:
         raise ValueError("an acceptance needs at least one pair of token ids")
@@ -142,7 +136,7 @@ def analyse(
         gamma=gamma,
         first_windows=windows,
         rate=position_rate(matched, compared, clips),
-        shuffled=shuffled(pairs, seed),
+        shuffled=shuffled(pairs),
         per_token=per_token,
         speedup=None if timed is None else _speedup(timed, prefixes, gamma, clips),
         clips=len(set(clips)),
@@ -201,7 +195,7 @@ class Range:
         return None if self.low is None or self.high is None else (self.low, self.high)
 
 
-def shuffled(pairs: Sequence[Pair], seed: int = 0) -> Range | None:
+def shuffled(pairs: Sequence[Pair]) -> Range | None:
     """The position match of drafts with other clips' targets, within a question.
 
     The value is sum of matches / sum compared over every such pair of a draft and a target, counted
@@ -225,7 +219,7 @@ def shuffled(pairs: Sequence[Pair], seed: int = 0) -> Range | None:
     if not compared:
         return None
     value = matched / compared
-    rates = _shuffles(pairs, usable, np.random.default_rng(seed))
+    rates = _shuffles(pairs, usable)
     low, high = np.quantile(rates, TAILS) if rates else (value, value)
     return Range(value, min(value, float(low)), max(value, float(high)))
 
@@ -244,15 +238,13 @@ def _crossed(pairs: Sequence[Pair]) -> tuple[int, int]:
     return matched, compared
 
 
-def _shuffles(
-    pairs: Sequence[Pair], groups: Sequence[Sequence[int]], generator: np.random.Generator
-) -> list[float]:
+def _shuffles(pairs: Sequence[Pair], groups: Sequence[Sequence[int]]) -> list[float]:
     """The rates of random pairs.  One random cycle of clips for all groups gives each draft its new
     target, so that drafts never keep their clip and questions about a clip stay together."""
     drafts, targets = _padded(pairs, "draft", _NO_DRAFT), _padded(pairs, "target", _NO_TARGET)
     sizes = np.array([[len(pair.draft), len(pair.target)] for pair in pairs], dtype=np.int64)
     clips = np.unique([pair.source for pair in pairs], return_inverse=True)[1]
-    rates = []
+    rates, generator = [], np.random.default_rng(0)
     for _ in range(max(FEWEST, min(SHUFFLES, PAIRS_SHUFFLED // len(pairs)))):
         rank = generator.permutation(int(clips.max()) + 1)
         orders = []

@@ -101,14 +101,7 @@ def _first_answers(table: pd.DataFrame) -> pd.DataFrame:
 NAME = "word F1"
 _WORD = re.compile(r"\w+")
 _PIECE = re.compile(r"\s*\S+")
-
-
-@dataclass(frozen=True)
-class DiffPiece:
-    """A part of the two texts: in both, or only in the first or second."""
-
-    kind: Literal["both", "first", "second"]
-    text: str
+Holder = Literal["both", "first", "second"]  # which of two texts has a piece
 
 
 def words(text: str) -> list[str]:
@@ -124,18 +117,18 @@ def word_f1(first: str, second: str) -> float | None:
     return 2 * shared / (len(a) + len(b))
 
 
-def difference(first: str, second: str) -> tuple[DiffPiece, ...]:
+def difference(first: str, second: str) -> list[tuple[Holder, str]]:
     """Both texts as pieces in reading order; each piece says which text has it."""
     a, b = _PIECE.findall(first), _PIECE.findall(second)
     matcher = SequenceMatcher(None, [p.strip() for p in a], [p.strip() for p in b], autojunk=False)
-    pieces = []
+    pieces = list[tuple[Holder, str]]()
     for kind, i, j, k, m in matcher.get_opcodes():
         if kind == "equal":
-            pieces.append(DiffPiece("both", "".join(a[i:j])))
+            pieces.append(("both", "".join(a[i:j])))
             continue
-        pieces += [DiffPiece("first", "".join(a[i:j]))] if i < j else []
-        pieces += [DiffPiece("second", "".join(b[k:m]))] if k < m else []
-    return tuple(pieces)
+        pieces += [("first", "".join(a[i:j]))] if i < j else []
+        pieces += [("second", "".join(b[k:m]))] if k < m else []
+    return pieces
 
 
 Judgement = Literal["right", "wrong", "unclear", "not said", "not asked", "not judged"]

@@ -1,29 +1,7 @@
 """Reads what answers state: attributes of a demo scene, and options of multiple-choice questions.
 
-Attributes are looked for by key words only, so that slightly different wordings are read too.
-
-Which option the answer to a lettered question names.  Text up to the last "</think>" is no part of
-the answer.
-1.  A letter is named by
-    - an answer that is only this letter, with or without brackets and punctuation; only here the
-      letter may be small: "B", "(b)", "**B**.";
-    - a capital letter at the start that is followed by a bracket, a full stop, a colon, a comma, a
-      line end or a dash: "B. The car", "B) the car", "B: the car", "B - the car".  A letter that
-      only a space follows is a word: "A car is ahead" does not name A;
-    - a capital letter in brackets anywhere: "it is (B)";
-    - "answer is B", "answer: B", "option B", "choice B", "B is correct" (or right, or the best);
-      after a colon a sentence may begin, so "Answer: A car" does not name A;
-    - a list of letters: "A and B" names both.
-    What directly follows "not" is not named.
-2.  If exactly one letter is named and the question has this option, it is the answer.  Two
-    different letters, and a letter that the question does not have, are unreadable.
-3.  If no letter is named, the answer is the only option whose text occurs as whole words, whatever
-    the case, and does not directly follow "no" or "not".  A text that is part of a longer option's
-    text counts for the longer one.  No option, or two of them: unreadable.
-
-The rule for questions that are answered in words: of an attribute of the demo scenes, its value as
-answer_reading reads it, or the value alone; no value, and two values, are unreadable.  Every other
-question: step 3.
+Attributes are looked for by key words only, so that slightly different wordings are read too.  The
+rules for options are in docs/results.md (Accuracy).
 """
 
 from __future__ import annotations
@@ -184,7 +162,6 @@ def read_choice(text: str, choices: Sequence[str], form: str = "letters", task: 
 
 
 def letters(count: int) -> str:
-    """The letters of so many options."""
     return ascii_uppercase[:count]
 
 
@@ -199,7 +176,6 @@ def likeliest(logprobs: Mapping[str, float] | None, count: int) -> str:
 
 
 def _named(answer: str) -> set[str]:
-    """Every letter that the answer names."""
     if alone := _ALONE.fullmatch(answer):
         return {alone[1].upper()}
     start = _START.match(answer)

@@ -1,15 +1,8 @@
 """Accuracy on multiple-choice questions: per model and task, against chance, and in pairs.
 
-A question counts once, by the mean of its repeats.  An answer that names no option, or two, is
-unreadable and counts as wrong.  A failed result is in no accuracy: it is counted, and a question
-without any answer is left out.  So are questions whose right option is not known, and answers to
-questions that a demo model was not trained on.
-
-Chance: the mean of 1 / options.  Always the commonest: the share of questions whose right letter is
-the most frequent one; of questions answered in words, the most frequent right text of each task.
-
-Intervals are clustered by sequence (statistics.py).  A verdict needs an interval that leaves
-chance, or a difference of 0, out as printed.
+The figures are defined in docs/results.md (Accuracy).  Intervals are clustered by sequence
+(statistics.py).  A verdict needs an interval that leaves chance, or a difference of 0, out as
+printed.
 """
 
 from __future__ import annotations
@@ -19,11 +12,7 @@ from itertools import combinations
 from typing import TYPE_CHECKING, Literal
 
 from engine.analysis.results_table import labels, perturbed_alike
-from engine.analysis.statistics import (
-    ClusteredShare,
-    clustered_difference,
-    clustered_share,
-)
+from engine.analysis.statistics import ClusteredShare, clustered_difference, clustered_share
 
 if TYPE_CHECKING:
     import pandas as pd

@@ -28,8 +28,6 @@ FEWEST = statistics.MIN_CLUSTERS  # sequences (or pairs of one sample) for a con
 
 @dataclass(frozen=True)
 class UntriedSample:
-    """A sample without an answer, and the reason."""
-
     sample: str
     error: str
 

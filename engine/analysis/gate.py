@@ -1,22 +1,9 @@
 """A gate: whether a run is worse than an earlier one of the same samples, by more than a margin.
 
-Each sample counts by its ratio NEW / BASE: of the medians of its repeats, or the median of the
-ratios of its turns.  Each sequence counts once, by the median of its samples.  The medians beside
-it are of all results, as in every summary.  A metric of one model is
-    no worse    the test excludes that NEW is worse by the margin or more
-    worse       the test excludes that NEW is worse by less than the margin
-    undecided   neither
-Whole runs of the same code differ, because the machine changes between them.  So times are tested
-if both runs took turns (engine/benchmark/by_turns.py); otherwise they are undecided.
-More or fewer tokens are not worse in themselves: tokens are "no worse" if they changed by less than
-the margin in both directions, and "changed" if by more in one.  Accuracy compares the difference of
-shares with the margin in percentage points.  Both hold as no worse if every answer is the same.
-
-What was asked for by name and has no values is undecided, and what only BASE has values of.
-All tested pairs of model and metric form one family.  Each direction is tested at half of 5 %,
-adjusted by Holm, so at most 5 % of comparisons contain any wrong verdict.
-
-Runs with other samples or settings are refused; code, checkpoints and libraries may differ.
+What is compared, and how it is tested, is in docs/gate.md.  A sample counts by its ratio NEW /
+BASE: of the medians of its repeats, or the median of the ratios of its turns.  The medians beside
+it are of all results, as in every summary.  Runs that did not take turns
+(engine/benchmark/by_turns.py) have no tested times.
 """
 
 from __future__ import annotations
@@ -391,12 +378,12 @@ def gate(
     together = bool(base.header.together) and base.header.together == new.header.together
     for problem in _problems(base, new, both, bool(times) and together):
         raise BadInput(problem)
-    found: list[GateResult | NotCompared] = []
-    answers = []
-    for label, sides in both.items():
-        answers.append(_answers(label, *sides))
-        for metric in (name for name in names if name != ANSWERS):
-            found.append(_test(label, metric, *sides, margin, asked))
+    found = [
+        _test(label, metric, *sides, margin, asked)
+        for label, sides in both.items()
+        for metric in names
+        if metric != ANSWERS
+    ]
     results = [one for one in found if isinstance(one, GateResult)]
     apart = [] if together else [one for one in results if one.metric in times]
     decided = _decided([one for one in results if one not in apart])
@@ -410,7 +397,7 @@ def gate(
         results=tuple(
             replace(one, **untested) if one in apart else next(decided) for one in results
         ),
-        answers=tuple(answers),
+        answers=tuple(_answers(label, *sides) for label, sides in both.items()),
         not_compared=tuple(one for one in found if isinstance(one, NotCompared)),
         notes=(*_changes(base, new, both), *([APART] if apart else [])),
         tests=len(results) - len(apart),
@@ -530,21 +517,18 @@ def _accuracy(label: str, both: Pairs, margin: float, asked: bool) -> GateResult
 def _decided(tested: Sequence[GateResult]) -> Iterator[GateResult]:
     fine, bad = holm([one.p_no_worse for one in tested]), holm([one.p_worse for one in tested])
     for one, p_no_worse, p_worse in zip(tested, fine, bad, strict=True):
-        found: dict[str, Any] = {
-            "verdict": "undecided",
-            "p_no_worse": p_no_worse,
-            "p_worse": p_worse,
-        }
+        one = replace(one, verdict="undecided", p_no_worse=p_no_worse, p_worse=p_worse)
         if p_no_worse <= TAIL:
-            found["verdict"] = "no worse"
+            one = replace(one, verdict="no worse")
         elif p_worse <= TAIL:
-            found["verdict"] = "changed" if one.metric == TOKENS else "worse"
+            one = replace(one, verdict="changed" if one.metric == TOKENS else "worse")
         elif one.sequences < statistics.MIN_CLUSTERS:
-            found["reason"] = (
+            few = (
                 f"a verdict needs at least {statistics.MIN_CLUSTERS} sequences, and the "
                 f"{count(one.n, 'sample')} are of {count(one.sequences, 'sequence')}"
             )
-        yield replace(one, **found)
+            one = replace(one, reason=few)
+        yield one
 
 
 def limits(result: GateResult, margin: float) -> tuple[float, ...]:

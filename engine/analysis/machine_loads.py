@@ -1,14 +1,15 @@
-"""How busy the machine was while results were measured, and whether times can be compared.
+"""On which devices and how busy machines results were measured, and whether times can be compared.
 
 engine.machine.load decides when a machine is busy and when two loads differ.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from engine.analysis.results_table import LOAD, answered, labels, measured
+from engine.analysis.results_table import LOAD, answered, devices, labels, measured
 from engine.machine.load import MachineLoad, different, shares, words
 
 if TYPE_CHECKING:
@@ -17,6 +18,11 @@ if TYPE_CHECKING:
 ALWAYS = ("began_s", "wall_ms", "cpu_ms", "cores", "threads")  # present in every load
 NEAR = 5.0  # times the longer of two runs: results of one sample closer than this ran in turns
 NEAR_S = 10.0  # lower limit of that time
+MEANING = "a difference in time may come from {}, not only from the models"
+SHARED = {
+    "device": "Shared device: another worker of the run used it at the same time.",
+    "cores": "Shared cores: the workers of a machine had more threads than it has cores.",
+}
 
 
 def of(lines: pd.DataFrame) -> MachineLoad | None:
@@ -69,8 +75,72 @@ def incomparable_loads(a: str, one: MachineLoad | None, b: str, other: MachineLo
     return f"{why}: {a} ran while {first}, and {b} while {second}"
 
 
-def couple(table: pd.DataFrame, a: str, b: str) -> str:
-    """A note for a comparison of two labels: load unknown, or measured at different times."""
+@dataclass(frozen=True)
+class LabelDevice:
+    """The device of a label's results: its type ("" if no result names one), what other workers
+    shared of it ("" for nothing), both in words, and the known machines.  `bare`: the label without
+    the device."""
+
+    bare: str
+    kind: str
+    shared: str
+    words: str
+    machines: frozenset[str]
+
+    @property
+    def share(self) -> str:
+        """In words: "a shared device", "shared cores", both, or neither."""
+        if not self.shared:
+            return "a device for itself"
+        return self.shared if self.shared == "shared cores" else f"a {self.shared}"
+
+
+def label_devices(table: pd.DataFrame) -> dict[str, LabelDevice]:
+    few = table[["label", "bare", "device", "shared", "host", "address"]].drop_duplicates()
+    known = {}
+    for name, device in devices(table).items():
+        lines = few[few["label"] == name]
+        shared = " ".join(lines[lines["device"] == device]["shared"].unique()[:1] if device else ())
+        named = zip(lines["host"], lines["address"], strict=True)
+        machines = frozenset(" ".join(filter(None, place)) for place in named if any(place))
+        kind = device.removesuffix(f", {shared}") if shared else device
+        known[name] = LabelDevice(str(lines["bare"].iloc[0]), kind, shared, device, machines)
+    return known
+
+
+def only_shared(known: Mapping[str, LabelDevice], a: str, b: str) -> bool:
+    """Whether two labels differ only in whether their device was shared."""
+    one, other = known[a], known[b]
+    return bool(one.kind) and one.kind == other.kind and one.bare == other.bare
+
+
+def couple(table: pd.DataFrame, a: str, b: str) -> tuple[str, str]:
+    """Notes for a comparison of two labels, each "" if there is nothing to say: on different or
+    differently shared devices, and on the load."""
+    return _device_note(table, a, b), _load_note(table, a, b)
+
+
+def _device_note(table: pd.DataFrame, a: str, b: str) -> str:
+    known = label_devices(table)
+    if a not in known or b not in known or not known[a].kind or not known[b].kind:
+        return ""
+    one, other = known[a], known[b]
+    if one.kind != other.kind:
+        how, what = "Different devices", "device"
+        words = [f"ran on {place.words}" for place in (one, other)]
+    elif one.shared != other.shared:
+        how, what, words = "Shared differently", "sharing", [f"had {p.share}" for p in (one, other)]
+    elif one.machines and other.machines and not one.machines & other.machines:
+        how, what = "Different machines", "machine"
+        words = [f"ran on {', '.join(sorted(place.machines))}" for place in (one, other)]
+    else:
+        return ""
+    sides = f"{one.bare} {words[0]}; {other.bare} {words[1]}"
+    return f"{how}: {sides}. So {MEANING.format(f'the {what}')}."
+
+
+def _load_note(table: pd.DataFrame, a: str, b: str) -> str:
+    """Load unknown, or measured at different times; "" if neither."""
     sides = _sides(table, a, b)
     if not all(len(side) for side in sides):
         return ""
@@ -88,7 +158,24 @@ def couple(table: pd.DataFrame, a: str, b: str) -> str:
 
 
 def remarks(table: pd.DataFrame) -> Iterator[str]:
-    """A sentence for each label that was measured on a busy machine."""
+    """Notes on all labels: several types of devices, shared ones, and busy machines."""
+    known = [place for place in label_devices(table).values() if place.kind]
+    kinds = list(dict.fromkeys(place.kind for place in known))
+    if len(kinds) > 1:
+        yield (
+            f"Different devices answered: {'; '.join(kinds)}. No mean mixes their times. If they "
+            f"are compared, {MEANING.format('the device')}."
+        )
+    shared = dict.fromkeys(place.shared for place in known)
+    if len(shared) > 1 and "" in shared:
+        yield (
+            "For some results other workers of the run shared the device, for some not. No mean "
+            "mixes their times."
+        )
+    notes = [note for name, note in SHARED.items() if any(name in part for part in shared)]
+    if notes:
+        alone = "Such times may be longer than on a device without other work."
+        yield " ".join([*notes, alone])
     for label, load in by_label(table).items():
         if load is not None and load.busy:
             yield (

@@ -36,7 +36,6 @@ class Metric:
 
     @property
     def title(self) -> str:
-        """The label and the unit, as on an axis."""
         return f"{self.label} ({self.unit})"
 
     @property

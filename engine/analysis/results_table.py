@@ -276,8 +276,6 @@ def measured(table: pd.DataFrame) -> pd.DataFrame:
 
 @dataclass(frozen=True)
 class Lens:
-    """The results that a lens selects, and a sentence about them."""
-
     table: pd.DataFrame
     note: str
 

@@ -8,14 +8,8 @@ per sequence, which it assumes to be symmetric about their centre.  Ratios of tw
 code are, on a log scale: exchanging the runs changes their sign.
 
 A share of cases that depend on each other within clusters has the interval of E. L. Korn and B. I.
-Graubard (1998): that of Clopper and Pearson on the effective number of cases, which the design
-effect of the clusters and the t quantiles reduce.  Two changes keep its coverage where clusters are
-few and where a share is near 0 or 1 (docs/results.md):
-- the correlation within clusters is estimated, and the estimate is moved towards 1 as if PRIOR
-  more clusters spoke for 1; if all cases are right, nothing else is known of the correlation, so
-  each cluster counts about once;
-- the effective number is never above the number of cases, so the interval is never narrower than
-  that of independent cases.
+Graubard (1998), changed for few clusters and for shares near 0 or 1 as docs/results.md says.  If
+all cases are right, nothing is known of their correlation, so each cluster counts about once.
 The interval of a difference of two shares of the same cases combines those of "only the first" and
 "only the second" (MOVER; R. G. Newcombe, 1998; G. Y. Zou and A. Donner, 2008) with their
 correlation, which is negative: that of independent cases, or that between the clusters where it is

@@ -29,7 +29,6 @@ from engine.media import dataset
 from engine.media_options import Perturbation
 from engine.plain_files import read_text
 from engine.quoting import shown, whole
-from engine.report import planning_words
 from engine.report.blocks import Bullets
 from engine.storage import run_header, run_store
 from engine.storage.plan import ORDERS, STOP_AFTER, Plan
@@ -239,18 +238,16 @@ def _forecast(options: argparse.Namespace) -> int:
     free = free_disk_bytes(options.out or base)
     value: dict[str, Any] = {"from": None, "forecast": asdict(forecast), "free_bytes": free}
     if earlier is None:
-        text = planning_words.nothing_known(plan.models)
-        common.out(
-            value | {"problem": text}, f"{planning_words.planned(forecast)}\n{text}", options
-        )
+        text = run_planning.nothing_known(plan.models)
+        common.out(value | {"problem": text}, f"{run_planning.planned(forecast)}\n{text}", options)
         return 0
     value["from"] = {"run": earlier.run.id, "folder": str(earlier.run.folder),
                      "results": earlier.results, "device": earlier.device,
                      "busy": earlier.busy, "named": options.earlier is not None}  # fmt: skip
-    place = [*planning_words.free(options.out or base)]
+    place = [*run_planning.free(options.out or base)]
     if elsewhere:
         place.append("The duration is that of one worker; a run on several takes less.")
-    facts = planning_words.facts(forecast, earlier, options.earlier is None)
+    facts = run_planning.facts(forecast, earlier, options.earlier is None)
     common.out(value, [Bullets((*facts, *place))], options)
     return 0
 

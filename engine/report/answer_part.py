@@ -25,7 +25,7 @@ PART_NAMES = {
         zip(SERVER_PARTS, ("upload and queue", "first text", "rest of the answer"), strict=True)
     ),
 }
-UNITS = dict.fromkeys(("Total", "TTFT", "TPOT"), "ms")  # the others have none or are named by it
+PLAIN = ("tok/s", "New tokens", "Prompt tokens")  # not milliseconds
 STOPS = {
     "eos": "",
     "length": "Stopped at the limit of new tokens.",
@@ -48,7 +48,7 @@ class AnswerFigure:
 
     @property
     def words(self) -> str:
-        unit = "" if _plain(self.name) or self.value == NONE else " ms"
+        unit = "" if self.name in PLAIN or self.value == NONE else " ms"
         return f"{self.value}{unit}" + (f" ({' to '.join(self.ends)})" if self.ends else "")
 
 
@@ -69,12 +69,8 @@ def of_row(row: ResultRow) -> list[tuple[str, str]]:
     return [*found, (f"Batch of {row.batch:,}", ms(row.batch_ms))] if row.batch > 1 else found
 
 
-def _plain(name: str) -> bool:
-    return name in FORMULAS and name not in UNITS
-
-
 def _text(name: str, value: float) -> str:
-    if not _plain(name):
+    if name not in PLAIN:
         return ms(value).removesuffix(" ms")
     return rate(value).removesuffix(" tok/s") if name == "tok/s" else f"{value:,g}"
 
@@ -112,7 +108,6 @@ def notes(model: ComparedModel) -> list[str]:
 
 
 def stage_words(name: str, span: Span) -> str:
-    """A stage's time and where it comes from."""
     how = SOURCES.get(span.source, "")
     if span.source == "cached":
         how = f"{how}; when computed: {ms(span.original_ms)}"

@@ -24,7 +24,7 @@ import zipfile
 import zlib
 from base64 import b64encode
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import ExitStack, contextmanager
+from contextlib import ExitStack, contextmanager, suppress
 from itertools import combinations
 from pathlib import Path, PurePath
 from typing import Any, BinaryIO, Literal
@@ -49,7 +49,7 @@ from engine.storage.plan import IDS
 from engine.storage.result_rows import ResultRow
 from engine.storage.run_header import HEADER
 from engine.storage.run_store import Run
-from engine.types import MediaKind, Sample
+from engine.types import Sample
 from engine.viewing import picture_sheet
 
 MANIFEST, INDEX = "manifest.json", "index.html"
@@ -82,11 +82,10 @@ def write(
     new_file.make_folder(folder)
     try:
         with tempfile.TemporaryDirectory(dir=folder.parent, prefix=".bundle-") as place:
-            made = Path(place, "bundle")
-            made.mkdir()
-            _Bundle(runs, made, largest, progress).write(Path(place))
+            made = _Bundle(runs, Path(place), largest, progress)
+            made.write()
             folder.rmdir()
-            made.rename(folder)
+            made.folder.rename(folder)
     except OSError as error:
         raise not_written(folder, error, "name another folder") from error
     return folder
@@ -103,10 +102,8 @@ def zipped(runs: Sequence[Run]) -> bytes:
 def page(runs: Sequence[Run]) -> str:
     """The same as one file, with the pictures of the first INSIDE samples and without clips."""
     with tempfile.TemporaryDirectory(prefix="stagescope-bundle-") as place:
-        made = _Bundle(runs, Path(place, "bundle"), LARGEST // 2, lambda done, of: None, True)
-        made.read(Path(place))
-        scripts = list(made.scripts())
-        return replay.one_file(made.page(replay.script()), scripts)
+        made = _Bundle(runs, Path(place), LARGEST // 2, lambda done, of: None, one_file=True)
+        return replay.one_file(made.page(replay.script()), list(made.scripts()))
 
 
 def unzipped(data: BinaryIO, runs: Path) -> list[str]:
@@ -143,31 +140,27 @@ def _unzipped(data: BinaryIO | Path) -> Iterator[Path]:
 
 
 class _Bundle:
-    """`one_file`: pictures are inside the data, those of some samples."""
+    """`place` gets the folder "bundle", and the runs without what belongs to this machine, from
+    which the rest is made.  `one_file`: pictures are inside the data, those of some samples."""
 
     def __init__(
         self,
         runs: Sequence[Run],
-        folder: Path,
+        place: Path,
         largest: int,
         progress: Progress,
         one_file: bool = False,
     ) -> None:
-        self.folder, self.largest, self.progress = folder, largest, progress
+        self.folder, self.largest, self.progress = place / "bundle", largest, progress
         self.one_file = one_file
         self.given, self.manifest = runs, dict[str, str]()
         self.places, self.hosts = _places(runs), _hosts(runs)
-
-    def read(self, place: Path) -> None:
-        """`place`: a folder for the runs without what belongs to this machine, from which the rest
-        is made."""
-        numbered = enumerate(self.given, 1)  # an id may be any text, and the same twice
+        numbered = enumerate(runs, 1)  # an id may be any text, and the same twice
         self.found = Findings([self._run(run, f"{n:03}", place) for n, run in numbered])
         self.runs, self.order = self.found.runs, labels(self.found.table)
         self.names = list(dict.fromkeys(self.found.table["sample"]))
 
-    def write(self, place: Path) -> None:
-        self.read(place)
+    def write(self) -> None:
         for number, part in self.scripts():
             name = "index" if number < 0 else number
             self._put(f"data/{name}.js", f'stagescope({number},"{replay.packed(part)}");\n')
@@ -179,7 +172,9 @@ class _Bundle:
 
     def scripts(self) -> Iterator[tuple[int, Any]]:
         """(number, CHUNK samples), then (-1, the list of all)."""
-        samples, index = self._samples(), []
+        samples, index = dict[str, Sample](), []
+        with suppress(DatasetError):  # it has gone or has changed
+            samples = {one.id: one for one in samples_of(self.given[0].header)}
         for start in range(0, len(self.names), CHUNK):
             some = self.names[start : start + CHUNK]
             part = [self._sample(name, samples.get(name)) for name in some]
@@ -215,8 +210,7 @@ class _Bundle:
 
     def _line(self, line: str) -> str:
         """A line of a run's file that holds no answer."""
-        line = self._plain(line)
-        return self.hosts.sub("host", line) if self.hosts else line
+        return self.hosts.sub("host", self._plain(line))
 
     def _run(self, run: Run, number: str, place: Path) -> Run:
         clean = place / "runs" / number
@@ -251,13 +245,6 @@ class _Bundle:
         """A sentence of ours, which may name any folder."""
         return _FOLDERS.sub("", self._plain(sentence))
 
-    def _samples(self) -> dict[str, Sample]:
-        """The samples of the first run's dataset; none where it has gone or has changed."""
-        try:
-            return {one.id: one for one in samples_of(self.given[0].header)}
-        except DatasetError:
-            return {}
-
     def _sample(self, name: str, sample: Sample | None) -> dict[str, Any]:
         """One sample with the last measured answer of each label, as the browser gets it."""
         lines = self.found.table[self.found.table["sample"] == name]
@@ -285,12 +272,8 @@ class _Bundle:
             return []
         how, told = self.runs[0].header.plan.media, list[list[str]]()
         usual = {name: family.kind for name, family in FAMILIES.items()}
-        kinds = dict[MediaKind, None]()
-        for row in rows:
-            kind: Any = row.shows or usual.get(row.family or "")
-            if kind:
-                kinds[kind] = None
-        for kind in kinds:
+        kinds: Iterator[Any] = (row.shows or usual.get(row.family or "") for row in rows)
+        for kind in dict.fromkeys(filter(None, kinds)):
             try:
                 found = media.load(sample, kind, how)
             except MediaError:
@@ -327,7 +310,7 @@ def _places(runs: Sequence[Run]) -> list[str]:
                   key=len, reverse=True)  # fmt: skip
 
 
-def _hosts(runs: Sequence[Run]) -> re.Pattern[str] | None:
+def _hosts(runs: Sequence[Run]) -> re.Pattern[str]:
     """The names and addresses of the machines and servers that answered."""
     names = set[str]()
     for run in runs:
@@ -336,7 +319,7 @@ def _hosts(runs: Sequence[Run]) -> re.Pattern[str] | None:
             place = row.where
             names |= {server or "", *((place.host or "", place.address or "") if place else ())}
     known = "|".join(map(re.escape, sorted(names - {""}, key=len, reverse=True)))
-    return re.compile(rf"(?<![\w.-])(?:{known})(?![\w-])") if known else None
+    return re.compile(rf"(?<![\w.-])(?:{known or '(?!)'})(?![\w-])")  # (?!) matches nothing
 
 
 class _Manifest(Struct):

@@ -11,7 +11,6 @@ import re
 import subprocess
 import sys
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from itertools import groupby, pairwise
 from typing import Any
 
@@ -43,6 +42,7 @@ from engine.types import SERVER, STAGES
 from engine.viewing.event_times import EventRates
 
 Chart = alt.Chart | alt.LayerChart
+Answer = Mapping[str, Any]  # a row of the table, and the known `starts` of its stages
 WIDTH = 640  # of a chart in a file, in pixels
 DOTS, MOST_POINTS = 500, 1500  # per label of a distribution; of a scatter: more are thinned evenly
 POINT = "sample"  # the scatter's selection
@@ -368,18 +368,9 @@ def waterfall_words(steps: Sequence[Step]) -> str:
     return f"From {first}, to {last}: {'; '.join(parts)}."
 
 
-@dataclass(frozen=True)
-class AnswerTimes:
-    """One answer's times: its row of the table, and the known starts of stages."""
-
-    label: str
-    row: Mapping[str, Any]
-    starts: Mapping[str, float]
-
-
-def timeline(answers: Sequence[AnswerTimes]) -> alt.LayerChart:
+def timeline(answers: Sequence[Answer]) -> alt.LayerChart:
     """Stages as bars and new tokens as ticks, in ms since the start."""
-    labels = [answer.label for answer in answers]
+    labels = [answer["label"] for answer in answers]
     stages = pd.DataFrame([line for answer in answers for line in stage_lines(answer)])
     tokens = pd.DataFrame([line for answer in answers for line in token_lines(answer)])
     bars: Any = alt.Chart(stages).mark_bar(height=24, opacity=0.8)
@@ -404,33 +395,32 @@ def timeline(answers: Sequence[AnswerTimes]) -> alt.LayerChart:
     return alt.LayerChart(layer=layers, height=_height(labels, 52) + _LEGEND)
 
 
-def stage_lines(answer: AnswerTimes) -> Iterator[dict[str, Any]]:
+def stage_lines(answer: Answer) -> Iterator[dict[str, Any]]:
     """A line per timed stage; without a known start it begins at the end of the one before."""
     end = 0.0
     for name in (*STAGES, SERVER):
-        length = answer.row[f"{name}_ms"]
+        length = answer[f"{name}_ms"]
         if length == length:
-            start = answer.starts.get(name, end)
+            start = answer["starts"].get(name, end)
             end = start + length
-            line = {"label": answer.label, "stage": name, "start": start, "end": end}
-            yield line | {"ms": length, "source": answer.row[f"{name}_source"]}
+            line = {"label": answer["label"], "stage": name, "start": start, "end": end}
+            yield line | {"ms": length, "source": answer[f"{name}_source"]}
 
 
-def token_lines(answer: AnswerTimes) -> Iterator[dict[str, Any]]:
-    times = [*map(float, answer.row["token_ms"])]
+def token_lines(answer: Answer) -> Iterator[dict[str, Any]]:
+    times = [*map(float, answer["token_ms"])]
     gaps = [None, *(later - before for before, later in pairwise(times))]
     for position, (at, gap) in enumerate(zip(times, gaps, strict=False), start=1):
-        yield {"label": answer.label, "token": position, "ms": at, "gap": gap}
+        yield {"label": answer["label"], "token": position, "ms": at, "gap": gap}
 
 
-def timeline_words(answers: Sequence[AnswerTimes]) -> str:
+def timeline_words(answers: Sequence[Answer]) -> str:
     sentences = ["Timeline of stages and tokens."]
     for answer in answers:
-        row = answer.row
         parts = ", ".join(f"{line['stage']} {ms(line['ms'])}" for line in stage_lines(answer))
         sentences.append(
-            f"{answer.label}: {parts}; {tokens_told(row['new_tokens'])}, the first after "
-            f"{ms(row['ttft_ms'])}, the last after {ms(row['total_ms'])}."
+            f"{answer['label']}: {parts}; {tokens_told(answer['new_tokens'])}, the first after "
+            f"{ms(answer['ttft_ms'])}, the last after {ms(answer['total_ms'])}."
         )
     return " ".join(sentences)
 

@@ -11,14 +11,7 @@ from engine.analysis.choice_accuracy import ALL, ChoiceAccuracy, ChoicePair
 from engine.analysis.results_table import tones
 from engine.analysis.statistics import MIN_CLUSTERS, ClusteredShare
 from engine.quoting import NONE, count, percent
-from engine.report.blocks import (
-    Block,
-    Bullets,
-    ChartBlock,
-    Heading,
-    Paragraph,
-    ReportTable,
-)
+from engine.report.blocks import Block, Bullets, ChartBlock, Heading, Paragraph, ReportTable
 from engine.report.report_figures import Findings
 
 TITLE = "Accuracy on multiple-choice questions"

@@ -13,7 +13,6 @@ from engine.analysis.pairs import Comparison
 from engine.analysis.speedup import Split
 from engine.analysis.statistics import Interval
 from engine.quoting import NONE, number
-from engine.report import device_notes
 from engine.report.blocks import Block, Bullets, ChartBlock, Heading, Paragraph, ReportTable
 from engine.report.report_figures import Findings
 
@@ -34,9 +33,10 @@ def comparing(found: Findings) -> Iterator[Block]:
     yield Heading(2, "Equal lengths")
     yield Bullets(notes)
     rows = tuple(
-        (row.lens, row.label, f"{row.n:,}", *map(number, (row.tokens, row.total_ms, row.tpot_ms)))
+        (row["lens"], row["label"], f"{row['n']:,}",
+         *(number(row[name]) for name in ("tokens", "total_ms", "tpot_ms")))
         for row in lenses
-    )
+    )  # fmt: skip
     columns = ("lengths", "model", "n", "new tokens", "total (ms)", "TPOT (ms)")
     yield ReportTable(
         "Medians for each choice of lengths, without results with a cached stage.", columns, rows, 2
@@ -47,7 +47,7 @@ def _couple(found: Findings, a: str, b: str) -> Iterator[Block]:
     from engine.report import charts
 
     compared = [one for one in found.comparisons if (one.a, one.b) == (a, b)]
-    for note in (device_notes.couple(found.table, a, b), machine_loads.couple(found.table, a, b)):
+    for note in machine_loads.couple(found.table, a, b):
         if note:
             yield Paragraph(note)
     yield Bullets(tuple(sentence(one) for one in compared if one.metric in IN_WORDS))
@@ -59,18 +59,17 @@ def _couple(found: Findings, a: str, b: str) -> Iterator[Block]:
         yield ChartBlock(words, lambda: charts.scatter(both, a, b, total))
     split = next((one for one in found.splits if (one.a, one.b) == (a, b)), None)
     if split is not None:
-        totals = [one for one in compared if one.metric == "total"]
-        yield from speedup_parts(
-            split, any(speedup.supported(split, one.verdict) for one in totals)
-        )
+        (verdict,) = (one.verdict for one in compared if one.metric == "total")
+        yield from speedup_parts(split, verdict)
 
 
-def speedup_parts(split: Split, decided: bool) -> Iterator[Block]:
-    """What the difference in total time is made of: a sentence, a chart, a table."""
+def speedup_parts(split: Split, verdict: str) -> Iterator[Block]:
+    """What the difference in total time is made of: a sentence, a chart, a table.  `verdict`: of
+    the comparison of total times; the sentence claims no more than that."""
     from engine.report import charts
 
     steps = charts.split_steps(split)
-    yield Paragraph(speedup.sentence(split, decided))
+    yield Paragraph(speedup.sentence(split, speedup.supported(split, verdict)))
     yield ChartBlock(charts.waterfall_words(steps), lambda: charts.waterfall(steps))
     rows = [
         (part.name, *(f"{number(value)} {part.unit}" for value in (part.a, part.b)),

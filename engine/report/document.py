@@ -14,7 +14,6 @@ from engine.analysis.metrics import BY_NAME, METRICS
 from engine.analysis.model_summary import Count, Figure, Throughput, find, stage_medians
 from engine.analysis.results_table import GROUPS, labels, measured, tones
 from engine.quoting import NONE, count, number
-from engine.report import device_notes
 from engine.report.blocks import (
     Block,
     Bullets,
@@ -61,7 +60,6 @@ def document(found: Findings) -> list[Block]:
 
 
 def first_page(found: Findings) -> Iterator[Block]:
-    """What a reader in a hurry needs."""
     names = labels(measured(found.table))
     total = sum(one.results for one in found.counts)
     models = ", ".join(one.label for one in found.counts)
@@ -174,7 +172,7 @@ def summary(found: Findings) -> Iterator[Block]:
             (*script, *accuracies, *medians),
             f"{model.label}: {model.answered:,} of {model.results:,} results answered",
         )
-    for note in (*device_notes.remarks(found.table), *machine_loads.remarks(found.table)):
+    for note in machine_loads.remarks(found.table):
         yield Paragraph(note)
 
 
@@ -218,7 +216,6 @@ def off_script(count: Count) -> str:
 
 
 def _remarks(found: Findings) -> Iterator[str]:
-    yield from device_notes.remarks(found.table)
     yield from machine_loads.remarks(found.table)
     answered = found.table[(found.table["error"] == "") & (found.table["phase"] == "measured")]
     for (_, name, run), rows in answered.groupby(["number", "model", "run"], sort=False):

@@ -157,7 +157,6 @@ def _pictures(blocks: Sequence[Block]) -> list[Block]:
 
 
 def table_html(table: ReportTable) -> str:
-    """The table alone."""
     macro: Callable[[ReportTable], Markup]
     macro = vars(_templates().get_template("blocks.html.jinja").module)["table"]
     return str(macro(table))

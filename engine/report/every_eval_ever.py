@@ -26,7 +26,6 @@ LEFT_OUT = (
     "(each needs a score), token counts (neither more nor fewer is better), cold runs and "
     "batches, tensors, certificates, settings of pictures."
 )
-_UNITS = {"tokens/s": "tokens per second"}
 
 
 def records(runs: Sequence[Run]) -> Iterator[tuple[str, dict[str, Any]]]:
@@ -107,7 +106,7 @@ def _times(found: Findings, label: str) -> Iterator[_Result]:
                 "evaluation_description": metric.meaning,
                 "metric_id": f"stagescope.{metric.name}{source}",
                 "metric_name": metric.label,
-                "metric_unit": _UNITS.get(one.unit, one.unit),
+                "metric_unit": one.unit.replace("tokens/s", "tokens per second"),
                 "lower_is_better": metric.less_is_faster,
                 "score_type": "continuous",
                 "min_score": 0,

@@ -231,9 +231,9 @@ def chart_words(report: GateReport) -> str:
 
 
 def reasons(report: GateReport) -> Iterator[str]:
-    """How some metrics were decided otherwise, or why they need more sequences."""
+    """How some metrics were decided otherwise."""
     for one in report.results:
-        if one.reason and verdict_text(one) != f"undecided: {one.reason}":
+        if one.reason and one.verdict != "undecided":
             yield f"{one.label}, {name_of(one)}: {one.reason}."
 
 

@@ -211,9 +211,10 @@ def flow(found: Findings) -> Iterator[Block]:
         yield Paragraph("No result recorded the tensors between its stages.")
         return
     rows = tuple(
-        (p.label, p.between, p.name, " x ".join(map(str, p.shape)), p.dtype, gib(p.bytes),
-         f"{p.n:,}", f"{p.others:,}" if p.others else NONE)
-        for p in found.passages
+        (one["label"], one["between"], one["name"], " x ".join(map(str, one["shape"])),
+         one["dtype"], gib(one["bytes"]), f"{one['n']:,}",
+         f"{one['others']:,}" if one["others"] else NONE)
+        for one in found.passages
     )  # fmt: skip
     columns = ("model", "between", "tensor", "shape", "dtype", "size", "n", "other shapes")
     yield ReportTable("The tensors between the stages, as recorded.", columns, rows, 5)

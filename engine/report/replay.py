@@ -84,7 +84,7 @@ def _answer(label: str, row: ResultRow, colour: str, first: str) -> dict[str, An
         "pieces": pieces,
         "total": round((row.total_ms if row.batch == 1 else row.batch_ms) or 0.0, 2),
         "notes": [*notes, *([NO_TEXT_TIMES] if untimed else [])],
-        "changes": [[piece.kind, piece.text] for piece in changes],
+        "changes": changes,
     }
 
 

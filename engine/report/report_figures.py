@@ -4,12 +4,11 @@ from __future__ import annotations
 
 import math
 from collections import Counter, defaultdict
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Mapping, Sequence
 from functools import cached_property
 from itertools import combinations
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any, TypeVar
 
 from engine.analysis import (
     agreement,
@@ -20,25 +19,13 @@ from engine.analysis import (
     robustness,
     speedup,
 )
-from engine.analysis.agreement import AttributeScore, OverlapScore
-from engine.analysis.choice_accuracy import ChoiceAccuracy, ChoicePair
-from engine.analysis.model_summary import Count, Figure, Throughput
+from engine.analysis.choice_accuracy import ChoicePair
 from engine.analysis.pairs import Comparison
-from engine.analysis.results_table import (
-    LENSES,
-    LensName,
-    devices,
-    frame,
-    labels,
-    look,
-    perturbed_alike,
-)
+from engine.analysis.results_table import LENSES, devices, frame, labels, look, perturbed_alike
 from engine.analysis.robustness import Robustness
 from engine.analysis.speedup import Split
 from engine.errors import DatasetError
-from engine.machine.load import MachineLoad
 from engine.media import dataset
-from engine.report.device_notes import label_devices, only_shared
 from engine.storage import provenance
 from engine.storage.run_header import Header
 from engine.storage.run_store import Run
@@ -58,30 +45,11 @@ BETWEEN = {
 SHOWN = 3  # shapes of one name; prompts of many lengths have many
 
 
-@dataclass(frozen=True)
-class Passage:
-    """One tensor of one model: how often it had this shape.  `others` are shapes not listed."""
-
-    label: str
-    name: str
-    between: str
-    shape: tuple[int, ...]
-    dtype: str
-    bytes: int
-    n: int
-    others: int = 0
+Found = TypeVar("Found")
 
 
-@dataclass(frozen=True)
-class LensRow:
-    """One label at one choice of lengths: medians over n results."""
-
-    lens: LensName
-    label: str
-    n: int
-    tokens: float
-    total_ms: float
-    tpot_ms: float | None
+def _of_table(find: Callable[[pd.DataFrame], Found]) -> cached_property[Found]:
+    return cached_property(lambda findings: find(findings.table))
 
 
 class Findings:
@@ -100,26 +68,26 @@ class Findings:
         self.runs = tuple(runs)
         self.table = frame(runs, titled=titled) if table is None else table
 
-    @cached_property
-    def counts(self) -> tuple[Count, ...]:
-        return model_summary.counts(self.table)
+    counts = _of_table(model_summary.counts)
+    figures = _of_table(model_summary.figures)
+    throughputs = _of_table(model_summary.throughputs)
+    attributes = _of_table(agreement.attributes)
+    overlaps = _of_table(agreement.overlaps)
+    choices = _of_table(choice_accuracy.accuracies)
+    devices = _of_table(devices)  # by label the type, "" if unknown
+    loads = _of_table(machine_loads.by_label)  # by label, None if unknown
 
     @cached_property
-    def figures(self) -> tuple[Figure, ...]:
-        return model_summary.figures(self.table)
-
-    @cached_property
-    def verified(self) -> dict[str, dict[Standing, int]]:
+    def verified(self) -> Mapping[str, Mapping[Standing, int]]:
         """By label: how many answers have each certificate, none, or one that does not cover
         them."""
         wanted = self.table["label"].isin(labels(self.table))
         answered = self.table[(self.table["error"] == "") & wanted]
-        counted: dict[str, dict[Standing, int]] = {}
+        counted: dict[str, Counter[Standing]] = {}
         columns = (answered[name] for name in ("label", "standing", "verified", "missing"))
         for label, state, certificate, missing in zip(*columns, strict=True):
             standing = Standing(state, certificate, tuple(missing.split(", ")) if missing else ())
-            counter = counted.setdefault(label, {})
-            counter[standing] = counter.get(standing, 0) + 1
+            counted.setdefault(label, Counter())[standing] += 1
         return counted
 
     @cached_property
@@ -129,27 +97,13 @@ class Findings:
         return dict(Counter(zip(failed["label"], failed["error"], strict=True)).most_common())
 
     @cached_property
-    def devices(self) -> dict[str, str]:
-        """By label the type of device, "" if unknown."""
-        return devices(self.table)
-
-    @cached_property
-    def loads(self) -> Mapping[str, MachineLoad | None]:
-        """By label how busy the machine was, None if unknown."""
-        return machine_loads.by_label(self.table)
-
-    @cached_property
-    def throughputs(self) -> tuple[Throughput, ...]:
-        return model_summary.throughputs(self.table)
-
-    @cached_property
     def couples(self) -> list[tuple[str, str]]:
         """The labels that can be compared with each other."""
-        known = label_devices(self.table)
+        known = machine_loads.label_devices(self.table)
         return [
             pair
             for pair in combinations(labels(self.table), 2)
-            if not only_shared(known, *pair) and perturbed_alike(self.table, *pair)
+            if not machine_loads.only_shared(known, *pair) and perturbed_alike(self.table, *pair)
         ]
 
     @cached_property
@@ -162,9 +116,10 @@ class Findings:
         return tuple(split for split in every if split is not None)
 
     @cached_property
-    def through_lenses(self) -> tuple[tuple[LensRow, ...], tuple[str, ...]]:
-        """A row per choice of lengths and label with uncached results, and a note per choice."""
-        rows, notes = list[LensRow](), dict[str, None]()
+    def through_lenses(self) -> tuple[list[dict[str, Any]], tuple[str, ...]]:
+        """The medians of the n uncached results of each choice of lengths and label that has some,
+        and a note per choice."""
+        rows, notes = list[dict[str, Any]](), dict[str, None]()
         for name in LENSES:
             seen = look(self.table, name)
             fresh = seen.table[~seen.table["cached"].astype(bool)]
@@ -173,22 +128,16 @@ class Findings:
                 if not lines.empty:
                     medians = lines[["new_tokens", "total_ms", "tpot_ms"]].astype(float).median()
                     tokens, total, tpot = map(float, medians)
-                    known = None if math.isnan(tpot) else tpot
-                    rows.append(LensRow(name, label, len(lines), tokens, total, known))
+                    known = {"tpot_ms": None if math.isnan(tpot) else tpot}
+                    row = {"lens": name, "label": label, "n": len(lines)}
+                    rows.append(row | {"tokens": tokens, "total_ms": total} | known)
                     notes[seen.note] = None
-        return tuple(rows), tuple(notes)
+        return rows, tuple(notes)
 
     @cached_property
-    def attributes(self) -> tuple[AttributeScore, ...]:
-        return agreement.attributes(self.table)
-
-    @cached_property
-    def overlaps(self) -> tuple[OverlapScore, ...]:
-        return agreement.overlaps(self.table)
-
-    @cached_property
-    def passages(self) -> tuple[Passage, ...]:
-        """Per label and tensor the most frequent shapes, in the order of the stages."""
+    def passages(self) -> list[dict[str, Any]]:
+        """Per label and tensor the most frequent shapes, each n times, in the order of the stages;
+        `others` counts the shapes that are not listed."""
         some = self.table[self.table["label"].isin(labels(self.table))]
         keys = zip(some["number"], some["offset"], strict=True)
         names = dict(zip(keys, some["label"], strict=True))
@@ -199,22 +148,19 @@ class Findings:
                 for one in row.tensors if label is not None else ():
                     counted[str(label), one.name][one.shape, one.dtype, one.bytes] += 1
         order = {name: place for place, name in enumerate(BETWEEN)}
-        found = []
+        found = list[dict[str, Any]]()
         for key in sorted(counted, key=lambda key: (key[0], order.get(key[1], len(order)))):
             others = max(0, len(counted[key]) - SHOWN)
-            between = BETWEEN.get(key[1], "")
+            tensor = {"label": key[0], "name": key[1], "between": BETWEEN.get(key[1], "")}
             for (shape, dtype, size), n in counted[key].most_common(SHOWN):
-                found.append(Passage(*key, between, shape, dtype, size, n, others))
-        return tuple(found)
+                seen = {"shape": shape, "dtype": dtype, "bytes": size, "n": n, "others": others}
+                found.append(tensor | seen)
+        return found
 
     @cached_property
     def robustness(self) -> Robustness | None:
         """None if no run is perturbed."""
         return robustness.find(self.runs)
-
-    @cached_property
-    def choices(self) -> tuple[ChoiceAccuracy, ...]:
-        return choice_accuracy.accuracies(self.table)
 
     @cached_property
     def choice_pairs(self) -> tuple[ChoicePair, ...]:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import dataclasses
 import re
 from functools import partial
 from typing import Any
@@ -38,12 +37,13 @@ def values(n: int = 8) -> pd.DataFrame:
     )  # fmt: skip
 
 
-def answer(**more: object) -> charts.AnswerTimes:
-    row: dict[str, object] = {f"{name}_ms": 10.0 for name in STAGES}
+def answer(**more: object) -> charts.Answer:
+    row: dict[str, object] = {"label": "a", "starts": {"vision": 22.0}}
+    row |= {f"{name}_ms": 10.0 for name in STAGES}
     row |= {f"{name}_source": "measured" for name in STAGES}
     row |= {"token_ms": np.array([32.0, 35.0, 40.0]), "ttft_ms": 32.0, "total_ms": 40.0}
     row |= {"new_tokens": 3, "server_ms": float("nan")}
-    return charts.AnswerTimes("a", row | more, {"vision": 22.0})
+    return row | more
 
 
 def test_stages_lie_end_to_end_in_the_fixed_order() -> None:
@@ -89,7 +89,7 @@ def test_the_device_at_the_end_of_a_long_name_is_not_cut_off() -> None:
     many = [LONG.replace("da4bb7", str(number)) for number in range(6)]
     drawn = charts.svgs([charts.stage_bars(dict.fromkeys(many, TWO["A"]))])[0]
     assert all(f">20261121-164851-{number}<" in drawn for number in range(6))
-    one = dataclasses.replace(answer(), label=LONG)
+    one = answer(label=LONG)
     distribution = charts.distribution(values().assign(label=LONG), {LONG: "llava"}, "total (ms)")
     for text in (drawn, charts.svgs([charts.timeline([one])])[0], charts.svgs([distribution])[0]):
         assert ">Xeon Platinum 8480C, 16 threads, shared device<" in text and "…" not in text

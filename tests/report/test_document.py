@@ -9,8 +9,8 @@ from typing import Any
 
 import pytest
 
-from engine.analysis import results_table
-from engine.report import device_notes, document, drawers, export
+from engine.analysis import machine_loads, results_table
+from engine.report import document, drawers, export
 from engine.report.report_figures import Findings
 from engine.storage import run_store
 from tests import fabricate
@@ -142,7 +142,7 @@ def test_a_pair_names_different_devices_sharing_and_machines(
     rows = fabricate.pair(2)
     mixed = on(rows, "ev", **where) + [row | other for row in on(rows, "vl")]
     table = Findings([fabricate.run(tmp_path / "r", mixed)]).table
-    told = device_notes.couple(table, *results_table.labels(table))
+    told, _ = machine_loads.couple(table, *results_table.labels(table))
     assert told.startswith(said) or said in told
     assert bool(told) == bool(said)
 
@@ -190,8 +190,8 @@ def test_a_warm_up_without_results_adds_no_label(tmp_path: Path) -> None:
     found = Findings([fabricate.run(tmp_path / "r", rows)])
     known = ["ev · EPYC", "vl · EPYC"]
     assert [one.label for one in found.counts] == known == list(found.devices)
-    assert {one.label for one in found.passages} == set(known) == set(found.verified)
-    assert {one.n for one in found.passages} == {12}
+    assert {one["label"] for one in found.passages} == set(known) == set(found.verified)
+    assert {one["n"] for one in found.passages} == {12}
     told = "".join(drawers.markdown(document.document(found)))
     assert "ev · Other" not in told and "| Other | 1 | 1 | 1 |" in told
     assert "Different devices" not in told

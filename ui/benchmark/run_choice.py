@@ -25,7 +25,6 @@ from engine.media.dataset import Dataset
 from engine.media_options import Box
 from engine.models.checkpoint import ModelEntry
 from engine.prompts import DEFAULT_QUESTION, MAX_QUESTION_CHARS
-from engine.report import planning_words
 from engine.storage import run_store
 from engine.storage.plan import MAX_BATCH, MAX_REPEAT, MAX_WARMUP, Order, Plan, flags
 from engine.storage.run_store import RESULTS, RunInfo
@@ -245,7 +244,7 @@ def forecast(choice: RunChoice) -> None:
         earlier = _measured(info.folder, stamp, plan.models)
         sequences = {sample.id: sample.sequence for sample in dataset.samples}
         found = run_planning.forecast(plan, sequences, earlier, len(plans))
-        notices.small(planning_words.short(found, earlier), "benchmark_forecast")
+        notices.small(run_planning.short(found, earlier), "benchmark_forecast")
 
 
 @st.cache_resource(max_entries=4, show_spinner=False)

@@ -98,7 +98,7 @@ def _speedup_parts(opened: OpenedRuns, name: LensName, total: Comparison) -> Non
     if split is None:
         st.caption("No sample has complete, uncached measurements from both.")
         return
-    *shown, figures = speedup_parts(split, speedup.supported(split, total.verdict))
+    *shown, figures = speedup_parts(split, total.verdict)
     blocks.draw(shown, "results_speedup")
     with st.expander("The parts as figures", key="results_parts"):
         blocks.draw([figures], "results_parts")

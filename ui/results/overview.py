@@ -11,7 +11,7 @@ from engine.analysis.metrics import BY_NAME, METRICS, Metric
 from engine.analysis.model_summary import Figure
 from engine.analysis.results_table import LensName
 from engine.quoting import number
-from engine.report import charts, device_notes, document
+from engine.report import charts, document
 from engine.report.blocks import ReportTable
 from engine.report.comparison_part import headline
 from engine.report.report_figures import Findings
@@ -140,10 +140,10 @@ def verdict(lines: Sequence[str]) -> None:
 
 def say_apart(found: OpenedRuns, a: str, b: str) -> None:
     """Notices of what makes the times of two labels differ beside the models: device and load."""
-    if note := device_notes.couple(found.table, a, b):
-        notices.notice(note, "results_devices")
-    if note := machine_loads.couple(found.table, a, b):
-        notices.notice(note, "results_loads")
+    keys = "results_devices", "results_loads"
+    for key, note in zip(keys, machine_loads.couple(found.table, a, b), strict=True):
+        if note:
+            notices.notice(note, key)
 
 
 def _badges(whole: Findings) -> None:

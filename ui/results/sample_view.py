@@ -265,7 +265,7 @@ def _timeline(results: Sequence[Result]) -> None:
     for one in alone:
         stages = (one.whole and one.whole.stages) or {}
         starts = {name: span.start_ms for name, span in stages.items() if span is not None}
-        answers.append(charts.AnswerTimes(one.label, one.line, starts))
+        answers.append({**one.line, "starts": starts})
     st.subheader("Timeline", anchor=False)
     words = charts.timeline_words(answers)
     st.altair_chart(charts.timeline(answers), alt=words, width="stretch")

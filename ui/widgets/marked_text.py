@@ -65,9 +65,8 @@ def merged(first: str, second: str) -> str:
     """HTML of both texts merged, escaped; what only one of them has is marked."""
     tags = {"both": "span", "first": "del", "second": "ins"}
     pieces = ""
-    for piece in agreement.difference(first, second):
+    for holder, text in agreement.difference(first, second):
         # The start of one text may follow words of the other.
-        gap = " " if pieces and not piece.text[:1].isspace() else ""
-        tag = tags[piece.kind]
-        pieces += f"{gap}<{tag}>{escape(piece.text)}</{tag}>"
+        gap = " " if pieces and not text[:1].isspace() else ""
+        pieces += f"{gap}<{tags[holder]}>{escape(text)}</{tags[holder]}>"
     return f'<div class="words-between">{pieces or "Both answers are empty."}</div>'

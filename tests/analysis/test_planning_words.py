@@ -8,8 +8,8 @@ from pathlib import Path
 import pandas as pd
 import pytest
 
+from engine.analysis import run_planning
 from engine.analysis.run_planning import EarlierRun, RunForecast
-from engine.report import planning_words
 from tests import fabricate
 
 KNOWN = RunForecast(
@@ -25,7 +25,7 @@ def earlier(tmp_path: Path) -> EarlierRun:
 
 
 def test_the_whole_forecast(earlier: EarlierRun) -> None:
-    told = "\n".join(planning_words.facts(KNOWN, earlier, found=True))
+    told = "\n".join(run_planning.facts(KNOWN, earlier, found=True))
     assert told.startswith(
         "Planned: 140 results and 4 warm-up runs, 14 independent sequences.\n"
         f"From run {earlier.run.id} (84 results on cpu), the newest own run"
@@ -38,7 +38,7 @@ def test_the_whole_forecast(earlier: EarlierRun) -> None:
 def test_weak_sources_are_named(earlier: EarlierRun) -> None:
     weak = replace(KNOWN, other_settings=(("forced 9 tokens", "at most 64 new tokens"),),
                    without_load=("ev",), without_time=("vl",), feature_bytes=2048.0)  # fmt: skip
-    told = "\n".join(planning_words.facts(weak, replace(earlier, busy=("ev",)), found=False))
+    told = "\n".join(run_planning.facts(weak, replace(earlier, busy=("ev",)), found=False))
     assert "other settings (at most 64 new tokens, not forced 9 tokens)" in told
     assert "The machine was busy during that run" in told and "newest" not in told
     assert "Not included: the time to load ev, which that run did not record." in told
@@ -48,15 +48,15 @@ def test_weak_sources_are_named(earlier: EarlierRun) -> None:
 
 def test_what_is_not_known_has_no_figure(earlier: EarlierRun) -> None:
     none = replace(KNOWN, seconds=None, load_s=None, row_bytes=None)
-    told = "\n".join(planning_words.facts(none, earlier, found=True))
+    told = "\n".join(run_planning.facts(none, earlier, found=True))
     assert "Duration: not known" in told and "Disk: not known" in told
-    assert planning_words.short(none, earlier).startswith("Duration not known (from run ")
-    assert "run 10 samples first" in planning_words.nothing_known(("ev", "vl"))
+    assert run_planning.short(none, earlier).startswith("Duration not known (from run ")
+    assert "run 10 samples first" in run_planning.nothing_known(("ev", "vl"))
 
 
 def test_one_line(earlier: EarlierRun) -> None:
-    assert planning_words.short(KNOWN, earlier) == (
+    assert run_planning.short(KNOWN, earlier) == (
         f"About 12 min 2 s and 3.0 MiB for 140 results (from run {earlier.run.id})."
     )
-    busy = planning_words.short(KNOWN, replace(earlier, busy=("ev",)))
+    busy = run_planning.short(KNOWN, replace(earlier, busy=("ev",)))
     assert busy.endswith(", on a busy machine).")
