@@ -343,13 +343,13 @@ def checked(folder: Path, name: str = "") -> Mapping[str, str]:
         if path.is_symlink() or not path.is_dir()
     } - {MANIFEST}
     wrong = []
-    for name in sorted(there | set(files)):
-        if name not in files:
-            wrong.append(f"{quoted(name)} was added")
-        elif name not in there:
-            wrong.append(f"{quoted(name)} is missing")
-        elif _digest(folder / name) != files[name]:
-            wrong.append(f"{quoted(name)} was changed")
+    for file in sorted(there | set(files)):
+        if file not in files:
+            wrong.append(f"{quoted(file)} was added")
+        elif file not in there:
+            wrong.append(f"{quoted(file)} is missing")
+        elif _digest(folder / file) != files[file]:
+            wrong.append(f"{quoted(file)} was changed")
     if wrong:
         many = f" ({count(len(wrong), 'file')} in all)" if len(wrong) > 1 else ""
         raise StoreError(f"{name} is not as it was written: {wrong[0]}{many}.")
