@@ -13,7 +13,7 @@ from pathlib import Path
 from engine.analysis.compared import ComparedModel, verdict
 from engine.attribution import explained
 from engine.attribution.explained import Explanation
-from engine.benchmark import execute, prepare
+from engine.benchmark import execute
 from engine.errors import BadInput
 from engine.models import registry
 from engine.storage import run_header, run_store
@@ -43,7 +43,7 @@ def save(answers: Sequence[ModelAnswers], root: Path, base: Path) -> Path:
         raise BadInput("There is no answer to save: wait until a model has answered.")
     plan, sample = _plan(answers), answers[0].request.sample
     entries = {name: registry.entry(name) for name in plan.models}
-    header = prepare.describe(plan, root, {sample.id: sample}, entries)
+    header = execute.describe(plan, root, {sample.id: sample}, entries)
     rows = list(_rows(answers))
     with run_store.create(header, base / header.id) as writer:
         writer.note("started", f"{len(rows):,} {COMPARISON}.")

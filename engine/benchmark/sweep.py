@@ -12,7 +12,7 @@ from dataclasses import replace
 from pathlib import Path
 
 from engine import settings
-from engine.benchmark.prepare import PreparedRun, prepare, resume
+from engine.benchmark.execute import PreparedRun, prepare, resume
 from engine.errors import BadInput, StoreError
 from engine.media.dataset import Dataset
 from engine.media_options import Change, Perturbation, swept_change

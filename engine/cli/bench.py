@@ -18,7 +18,7 @@ from typing import Any
 
 from engine import media_options, public, settings
 from engine.analysis import run_planning
-from engine.benchmark import by_turns, prepare, sweep
+from engine.benchmark import by_turns, execute, sweep
 from engine.benchmark.cluster.cluster_options import LOCAL, PER_WORKER, ClusterOptions, per_worker
 from engine.cli import common
 from engine.cli.common import flag
@@ -168,8 +168,8 @@ def _by_turns(options: argparse.Namespace) -> int:
     if wrong := [name for name, given in others.items() if given]:
         raise BadInput(f"--against times two new runs, sample by sample: leave out {wrong[0]}.")
     plan, found = _planned(options)
-    plan, _, entries = prepare.checked(plan, found)
-    plan = prepare.ordered(plan, entries, elsewhere=False)
+    plan, _, entries = execute.checked(plan, found)
+    plan = execute.ordered(plan, entries, elsewhere=False)
     checkout, together = options.against.absolute(), run_header.new_id()
     by_turns.refuse(checkout)
     out_ = (options.out or settings.load().runs_dir / together).absolute()
@@ -225,7 +225,7 @@ def _forecast(options: argparse.Namespace) -> int:
     elsewhere = options.executor != "local"
     if elsewhere and len(runs) > 1:
         sweep.refuse_elsewhere(len(runs))
-    plan, samples, _ = prepare.checked(sweep.plans(plan, runs)[0], found, elsewhere)
+    plan, samples, _ = execute.checked(sweep.plans(plan, runs)[0], found, elsewhere)
     base = settings.load().runs_dir
     if options.earlier is not None:
         folder: Path | None = run_store.find(options.earlier, base)

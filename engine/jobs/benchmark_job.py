@@ -12,7 +12,7 @@ from dataclasses import dataclass, field
 from functools import cached_property
 from pathlib import Path
 
-from engine.benchmark import by_turns, execute, prepare, sweep
+from engine.benchmark import by_turns, execute, sweep
 from engine.benchmark.cluster.cluster_options import LOCAL, ClusterOptions
 from engine.benchmark.run_progress import Progress, Tracker
 from engine.errors import BadInput
@@ -119,7 +119,7 @@ class BenchmarkJob(Job):
             self.cluster.check(self.plan)
             if self.folder is not None:
                 run_store.refuse_taken(self.folder)
-            prepare.checked(self.plan, dataset.read(self.root), elsewhere=True)
+            execute.checked(self.plan, dataset.read(self.root), elsewhere=True)
         address = self.cluster.address
         self.doing = "starting Ray" if address == LOCAL else f"connecting to Ray at {address}"
         self.tell(f"{self.doing[0].upper()}{self.doing[1:]} ...")

@@ -37,7 +37,7 @@ class Plan(RunOptions):
     `samples`: ids in order.  `prompt` None: each sample's own question, or the default one.
     `stop_after`: a model is given up after so many consecutive failures.  `batch`: samples that are
     answered together; then the batch is measured.  `order`: "auto" is replaced before the run
-    begins (engine/benchmark/prepare.py), with the reason in `order_why`.
+    begins (engine/benchmark/execute.py), with the reason in `order_why`.
     """
 
     models: tuple[str, ...]

@@ -7,7 +7,7 @@ hooks on the vision modules count encodings, in the same manner for every way.
 from __future__ import annotations
 
 import copy
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass, replace
 from functools import partial
@@ -87,7 +87,7 @@ class AnswerRecorder(ExitStack):
         super().__init__()
         self._adapter = adapter
         self._vision = adapter.vision_modules()
-        self._rows: list[torch.Tensor] = []
+        self.rows: list[torch.Tensor] = []  # the head is called once per token
         self._times: list[float] = []  # seconds of the second clock
         self._embeds = torch.empty(0)
         self._pictures: list[list[int]] = [[] for _ in self._vision]  # of each call
@@ -107,7 +107,7 @@ class AnswerRecorder(ExitStack):
     def _scores(self, module: Any, arguments: Any, out: Any) -> None:
         scores = out[0] if isinstance(out, tuple) else out  # the compiled step's come with more
         row = scores.detach().reshape(-1, scores.shape[-1])[-1]
-        self._rows.append(row.to("cpu", torch.float32, copy=True))  # later changed in place
+        self.rows.append(row.to("cpu", torch.float32, copy=True))  # later changed in place
         self._times.append(clocks.second_s())  # after the copy, which waits for the device
 
     def _first(self, module: Any, arguments: Any, named: dict[str, Any]) -> None:
@@ -126,17 +126,12 @@ class AnswerRecorder(ExitStack):
             ModuleCalls(type(module).__name__, len(pictures), sum(pictures))
             for module, pictures in zip(self._vision, self._pictures, strict=True)
         )
-        logits = torch.stack(self._rows) if self._rows else torch.empty(0)
+        logits = torch.stack(self.rows) if self.rows else torch.empty(0)
         head_ms: tuple[float, ...] = ()
         if result is not None and result.clocks is not None:
             zero = result.clocks[0].second_s
             head_ms = tuple((moment - zero) * 1000 for moment in self._times)
         return RecordedAnswer(way, ids, logits, self._embeds, seen, result, head_ms)
-
-    @property
-    def steps(self) -> int:
-        """Tokens computed so far: the head is called once per token."""
-        return len(self._rows)
 
 
 def _count(pictures: list[int], module: Any, arguments: Any, named: dict[str, Any]) -> None:
@@ -193,7 +188,7 @@ class Subject:
         with AnswerRecorder(self.adapter) as watch, kept:
             torch.manual_seed(config.seed)
             out = self.adapter.generate(self.prepared, **options)
-        answer = watch.answer("plain", self.new_ids(out, watch.steps))
+        answer = watch.answer("plain", self.new_ids(out, len(watch.rows)))
         if self.adapter.rules.values and config.greedy:
             answer = self.judged = replace(answer, scores=torch.stack(seen.rows))
         return answer
@@ -204,7 +199,7 @@ class Subject:
         found = self.adapter.encode(self.prepared)
         with AnswerRecorder(self.adapter) as watch, seeded(config.seed, self.adapter.device):
             out = self.adapter.generate_from_features(self.prepared, found, **self.options(config))
-        return self._scored(watch.answer("features", self.new_ids(out, watch.steps)))
+        return self._scored(watch.answer("features", self.new_ids(out, len(watch.rows))))
 
     @torch.inference_mode()
     def units(self) -> int | None:
@@ -272,6 +267,18 @@ class Subject:
         """Adds plain's scores if the tokens are equal, as the settings then give equal scores."""
         same = self.judged is not None and answer.ids == self.judged.ids
         return replace(answer, scores=self.judged.scores) if same and self.judged else answer
+
+    def text(self, ids: Sequence[int]) -> str:
+        """Ids as text: special tokens are removed first, then the tokenizer decodes the rest."""
+        tokenizer = self.adapter.tokenizer
+        added = tokenizer.added_tokens_decoder.items()
+        special = {*tokenizer.all_special_ids, *(one for one, token in added if token.special)}
+        kept = [one for one in ids if one not in special]
+        return str(tokenizer.decode(kept, skip_special_tokens=False)).strip()
+
+    def pieces(self, ids: Sequence[int]) -> list[str]:
+        pieces: list[str] = self.adapter.tokenizer.convert_ids_to_tokens(list(ids))
+        return [str(piece).replace("\u2581", " ").replace("Ġ", " ") for piece in pieces]
 
     def new_ids(self, out: torch.Tensor, steps: int) -> tuple[int, ...]:
         """The new ids in generate()'s result: as many as the head computed."""

@@ -39,9 +39,17 @@ from engine.storage import provenance
 from engine.storage.result_rows import ResultRow, plain_value
 from engine.storage.schemas import SHOWN, UNVERIFIED, Standing, Texts, checked
 from engine.types import RunOptions, RunResult
-from engine.verify import coverage
-from engine.verify.coverage import Coverage
-from engine.verify.verdict import TIMING, ModelVerdicts, Verdict, VerifyRequest, verified
+from engine.verify.verdict import (
+    TIMING,
+    Coverage,
+    ModelVerdicts,
+    Verdict,
+    VerifyRequest,
+    coverage_of,
+    not_covered,
+    unproved,
+    verified,
+)
 
 __all__ = ["SHOWN"]
 FORMAT = 5
@@ -95,10 +103,7 @@ def folder() -> Path:
 
 @lru_cache(maxsize=1)
 def engine_digest() -> str:
-    """A digest of the code that answers and verifies, and of its libraries.
-
-    Computed once per process, because the imported code is what runs.
-    """
+    """Computed once per process, because the imported code is what runs."""
     return provenance.source_digest(CODE, json.dumps(libraries()))
 
 
@@ -107,6 +112,7 @@ def libraries() -> dict[str, str]:
 
 
 def make(request: VerifyRequest, models: Sequence[ModelVerdicts], dataset: str) -> dict[str, Any]:
+    samples = [sample.id for sample in request.samples]
     content = Certificate(
         FORMAT,
         datetime.now(UTC).isoformat(timespec="seconds"),
@@ -114,10 +120,10 @@ def make(request: VerifyRequest, models: Sequence[ModelVerdicts], dataset: str) 
         libraries(),
         VerifiedRequest(
             dataset,
-            [sample.id for sample in request.samples],
+            samples,
             *(getattr(request, name) for name in VerifiedRequest.__struct_fields__[2:]),
         ),
-        [_entry(model, [sample.id for sample in request.samples]) for model in models],
+        [_entry(model, samples) for model in models],
         [verdict for model in models for verdict in model.verdicts],
         "",
     )
@@ -142,8 +148,8 @@ def _entry(model: ModelVerdicts, samples: Sequence[str]) -> VerifiedModel:
         environment=where,
         backend=model.backend,
         verified=bool(digest) and verified(rows, model.name),
-        coverage=coverage.of(rows),
-        unproved=coverage.unproved(rows, samples),
+        coverage=coverage_of(rows),
+        unproved=unproved(rows, samples),
         shows=(info.shows or "") if info else "",
     )
 
@@ -207,7 +213,7 @@ def _contradiction(certificate: Mapping[str, Any]) -> str:
     for model in models:
         rows = [row for row in verdicts_in(certificate) if row.model == model["name"]]
         good = bool(model["digest"]) and verified(rows, model["name"])
-        if (model["verified"], model["coverage"]) != (good, _plain(coverage.of(rows))):
+        if (model["verified"], model["coverage"]) != (good, _plain(coverage_of(rows))):
             return "its own checks do not support what it states about a model"
     return ""
 
@@ -261,7 +267,7 @@ def _served_status(digest: str, software: str, result: RunResult | None = None) 
         hours = int(age.total_seconds() // 3600)
         ago = f"{count(hours, 'hour')} ago" if hours else "within the hour"
         lacking = [f"proved {ago}"] if age > SERVED_AGE else []
-        lacking += coverage.missing(_coverage(model), result) if result else []
+        lacking += not_covered(_coverage(model), result) if result else []
         state: Any = "not covered" if lacking else "proved"
         return Standing(state, certificate["hash"], tuple(lacking) or (ago,))
     return UNVERIFIED
@@ -293,9 +299,11 @@ def _closest(
             if not lacking and _failed(certificate, model):
                 break
             continue
-        lacking += coverage.missing(_coverage(model), result) if result else []
+        lacking += not_covered(_coverage(model), result) if result else []
         if not lacking:
-            return Standing("verified", str(certificate["hash"]), _open_timing(certificate, model))
+            left = {row["check"] for row in _failed(certificate, model, "unresolved")}
+            timing = tuple(words for check, words in TIMING.items() if check in left)
+            return Standing("verified", str(certificate["hash"]), timing)
         if closest is UNVERIFIED or len(lacking) < len(closest.missing):
             closest = Standing("not covered", str(certificate["hash"]), tuple(lacking))
     return closest
@@ -351,11 +359,6 @@ def _failed(
     """The rows of this model that failed, or have one of `more` outcomes."""
     own = [row for row in certificate["verdicts"] if row["model"] == model["name"]]
     return [row for row in own if row["outcome"] in ("failed", *more)]
-
-
-def _open_timing(certificate: Mapping[str, Any], model: Mapping[str, Any]) -> tuple[str, ...]:
-    left = {row["check"] for row in _failed(certificate, model, "unresolved")}
-    return tuple(words for check, words in TIMING.items() if check in left)
 
 
 def _ran(result: RunResult) -> dict[str, str]:

@@ -1,5 +1,6 @@
 """Compares two answers token by token: exact, a tie within rounding, or a mismatch; and checks what
-recorded answers show: pixels, greedy, counted, encodings, ends, and what is left behind.
+recorded answers show: pixels, greedy, counted, encodings, ends, batches, sampling, and what is left
+behind.
 
 The comparison must itself find differences that are planted in a recorded answer.
 """
@@ -7,6 +8,7 @@ The comparison must itself find differences that are planted in a recorded answe
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager, nullcontext
 from dataclasses import dataclass, replace
 from math import inf
 from typing import Any, Literal
@@ -15,7 +17,9 @@ import torch
 
 from engine import quoting
 from engine.models.adapter import Adapter
+from engine.pipeline import batch_run
 from engine.storage.schemas import PASSED, Outcome
+from engine.types import RunResult
 from engine.verify.answer_paths import RecordedAnswer, Subject
 from engine.verify.verdict import CheckFinding, judged
 
@@ -129,6 +133,7 @@ def finding(
 
 
 PAST = 256  # tokens; the default limit of an ordinary run
+LONG = 272  # tokens of the forced long answer, fewer if the context is too short
 
 
 def long(pair: Pair, rounding: float, pieces: Pieces) -> CheckFinding:
@@ -168,10 +173,6 @@ def state(adapter: Adapter) -> dict[str, object]:
         "generator": bytes(torch.get_rng_state().tolist()),
         "threads": torch.get_num_threads(),
     }
-
-
-ENCODING = ("hooked", "computed")  # ways that encode, like plain
-GIVEN = ("decoupled", "features")  # ways that get features
 
 
 def pixels(equal: bool, used: bool) -> CheckFinding:
@@ -270,10 +271,10 @@ def encoded_once(answers: Mapping[str, RecordedAnswer], subject: Subject) -> Che
         if seen.calls != tower.calls
     ]
     for way, answer in answers.items():
-        if way in ENCODING and answer.seen != plain.seen:
+        if way in ("hooked", "computed") and answer.seen != plain.seen:
             faults.append(f"{way}: its calls of the vision modules differ from those of plain.")
         calls = sum(seen.calls for seen in answer.seen)
-        if way in GIVEN and calls:
+        if way in ("decoupled", "features") and calls:
             faults.append(f"{way}: {calls} calls of vision modules, though features were given.")
     good = (
         f"plain, hooked and computed each encode {quoting.count(pictures, 'picture')} once; with "
@@ -291,3 +292,127 @@ def left_as_found(
         faults.append(f"plain gives another answer afterwards. {again.sentence}")
     good = "plain gives the same answer as before; no hook or changed setting remains."
     return judged(faults, good, "traces", {"faults": faults, "again": again.sentence})
+
+
+def batch(
+    subjects: Sequence[Subject], plains: Sequence[RecordedAnswer], size: int, rounding: float
+) -> CheckFinding:
+    """Answers `size` requests together, the subjects in turn, and compares with their plain
+    answers; open if another dtype than float32 rounds a batch differently."""
+    order = [place % len(subjects) for place in range(size)]
+    requests = [subjects[i].run_request(subjects[i].greedy, "off") for i in order]
+    adapter, steps = subjects[0].adapter, list[torch.Tensor]()  # scores [B, vocabulary] per step
+    with adapter.decoder.head.register_forward_hook(
+        lambda module, given, out: steps.append(out.detach().to("cpu", torch.float32, copy=True))
+    ):
+        rows = batch_run.run(adapter, requests, None)
+    results = [row for row in rows if isinstance(row, RunResult)]
+    if len(results) < size:
+        return CheckFinding("failed", f"{len(results):,} of {size:,} rows of a batch answered.")
+    tokens = sum(len(result.generation.token_ids) for result in results)
+    pairs, faults = list[Pair](), list[str]()
+    for row, (place, result) in enumerate(zip(order, results, strict=True), 1):
+        plain, ids = plains[place], result.generation.token_ids
+        logits = torch.stack([scores[row - 1] for scores in steps[: len(ids)]])
+        pairs.append((plain, replace(plain, way=f"row {row}", ids=ids, logits=logits)))
+        if result.generation.prompt_tokens != plain.context:
+            faults.append(f"Row {row} reports a context that did not enter the language model.")
+        if result.batch is None:
+            faults.append(f"Row {row} does not report that it belongs to a batch.")
+        elif result.batch.tokens != tokens:
+            reported = f"The batch reports {result.batch.tokens:,} tokens"
+            faults.append(f"{reported}, but its rows have {tokens:,}.")
+        elif result.generation.token_ms or result.spans:
+            faults.append(f"Row {row} of a batch has its own times, which a batch cannot have.")
+    found, worst = finding(pairs, 4 * rounding, subjects[0].pieces)
+    sentence = f"A batch of {size:,}. {worst.way}: {worst.sentence}"
+    found = replace(found, sentence=sentence, evidence={**found.evidence, "size": size})
+    if faults:
+        return replace(found, outcome="failed", sentence=faults[0])
+    if found.outcome == "failed" and adapter.dtype != torch.float32:
+        return found.opened("Batches are not covered in this dtype.")
+    return found
+
+
+TOKENS = 8  # of the answers under other settings
+RANGE = 3.0  # of the flattened logits, from their mean to their largest
+SETTINGS: dict[str, dict[str, Any]] = {
+    "sampled": {"temperature": 1.0, "seed": 11},
+    "temperature": {"temperature": 0.4, "seed": 11},
+    "top_p": {"temperature": 1.0, "top_p": 0.3, "seed": 11},
+    "least top_p": {"temperature": 1.0, "top_p": 0.01, "seed": 11},  # of few tokens: leaves one
+    "temperature and top_p": {"temperature": 2.5, "top_p": 0.8, "seed": 11},
+    "seed": {"temperature": 1.0, "seed": 2**31 + 5},
+}
+# Used with logits that favour the end token.
+ENDING: dict[str, dict[str, Any]] = {"end token": {}, "minimum length": {"min_new_tokens": 5}}
+LogitsChange = Callable[[torch.Tensor], torch.Tensor]
+
+
+@contextmanager
+def changed(adapter: Adapter, change: LogitsChange) -> Iterator[None]:
+    """Changes the head's logits in the eager and in the compiled step."""
+
+    def compiled(module: Any, arguments: Any, out: tuple[torch.Tensor, Any]) -> tuple[Any, Any]:
+        scores = change(out[0])
+        return scores, scores.argmax(-1)
+
+    step = adapter.use.compiled
+    inner = step.register_forward_hook(compiled) if step is not None else nullcontext()
+    with adapter.decoder.head.register_forward_hook(lambda *given: change(given[-1])), inner:
+        yield
+
+
+def flat(plain: RecordedAnswer) -> LogitsChange:
+    """Scales logits so that the largest is RANGE above their mean."""
+    height = float((plain.logits.max(dim=-1).values - plain.logits.mean(dim=-1)).mean())
+    scale = RANGE / max(height, 1e-6)
+    return lambda logits: logits * scale
+
+
+def ending(plain: RecordedAnswer, eos_id: int) -> LogitsChange:
+    lift = 2 * float(plain.logits.abs().max()) + 1
+    return lambda logits: logits.index_fill(-1, torch.tensor(eos_id, device=logits.device), lift)
+
+
+def sampled(
+    subject: Subject,
+    plain: RecordedAnswer,
+    rounding: float,
+    doing: Callable[[str], None],
+) -> CheckFinding:
+    """All ways must give the tokens of generate() under every setting, and settings must change
+    the tokens.
+
+    Results must also report why they stopped, and the text of their ids.  Open
+    if logits differ by rounding: one random number may then draw different tokens.
+    """
+    adapter, answers = subject.adapter, dict[str, tuple[int, ...]]()
+    unequal, misquoted, open_ = list[str](), list[str](), list[str]()
+    favoured = ENDING if subject.backend == "eager" else {}  # a graph has its own minimum length
+    flattened, ended = flat(plain), ending(plain, adapter.eos_ids[0])
+    for name, values in {**SETTINGS, **favoured}.items():
+        doing(f"sampling on flattened logits: {name}")
+        config = replace(subject.greedy, max_new_tokens=TOKENS, **values)
+        with changed(adapter, flattened if name in SETTINGS else ended):
+            wanted = subject.plain(config)
+            ways = [way for way in ("hooked", "decoupled", "features") if way in subject.ways]
+            others = [getattr(subject, way)(config) for way in ways]
+        answers[name] = wanted.ids
+        for other in others:
+            compared = compare(wanted, other, rounding)
+            if compared.result != "EXACT":
+                close = 0 < compared.logit_difference <= rounding and name in SETTINGS
+                kept = open_ if close else unequal
+                kept.append(f"With another {name}, {other.way}: {compared.sentence}")
+            wrong = (*misreported(other, subject.text), *ends_wrong(other, adapter.eos_ids))
+            misquoted += [f"With another {name}: {fault}" for fault in wrong]
+    open_ += [
+        f"Another {name} does not change the tokens, so this was not compared."
+        for name in SETTINGS
+        if name != "sampled" and answers[name] == answers["sampled"]
+    ]
+    faults = unequal + misquoted
+    good = f"All ways give plain's tokens with {len(answers)} settings, on flattened logits."
+    evidence = {"tokens": {name: list(ids) for name, ids in answers.items()}, "faults": faults}
+    return judged(faults, good, "settings", evidence, open_)

@@ -476,15 +476,13 @@ def _gives(case: Case, changes: Sequence[Change]) -> bool:
 
 def _cut(cases: Sequence[Case]) -> Iterator[Tried]:
     """The local answer, ended after the tokens of the server's longest shortened one."""
-    cuts = [_shortened(case) for case in cases if not case.equal]
-    if limit := max(filter(None, cuts), default=0):
+    limit = 0
+    for case in cases:
+        if not case.equal:
+            text, ends = case.subject.adapter.text, range(1, len(case.ours))
+            cuts = (end for end in ends if text(case.ours[:end]) == case.theirs)
+            limit = max(limit, next(cuts, 0))
+    if limit:
         texts = (case.subject.adapter.text(case.ours[:limit]) for case in cases)
         equal = sum(text == case.theirs for text, case in zip(texts, cases, strict=True))
         yield Tried(f"answers cut after {limit} tokens", equal, len(cases))
-
-
-def _shortened(case: Case) -> int:
-    """The number of tokens after which the local answer is the server's text; 0 if none is."""
-    text = case.subject.adapter.text
-    ends = (end for end in range(1, len(case.ours)) if text(case.ours[:end]) == case.theirs)
-    return next(ends, 0)

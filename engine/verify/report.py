@@ -13,19 +13,23 @@ from typing import Any, Literal, NamedTuple
 from engine.models import registry
 from engine.quoting import count, joined
 from engine.storage.schemas import PASSED
-from engine.verify import certificates, coverage
+from engine.verify import certificates
 from engine.verify.verdict import (
     CHECKS,
     EVERY,
+    OUTCOMES,
     SERVED,
     Check,
     Verdict,
     VerifyRequest,
     checks_of,
+    taken,
+    undone,
+    unproved,
     verified,
 )
 
-WORST_FIRST = tuple(coverage.OUTCOMES)
+WORST_FIRST = tuple(OUTCOMES)
 OTHER_VERSION = "A check from another version of StageScope."
 State = Literal["verified", "refused", "unfinished", "checking", "waiting"]
 WORDS: dict[State, str] = {"verified": "✓ Verified", "refused": "✕ Not verified",
@@ -104,10 +108,10 @@ class Report:
         return [row for row in self.rows if row.model == model and check in (None, row.check)]
 
     def taken(self, model: str) -> tuple[str, ...]:
-        return coverage.taken(self.of(model), self.samples)
+        return taken(self.of(model), self.samples)
 
     def unproved(self, model: Model) -> list[str]:
-        return coverage.unproved(self.of(model.name), self.samples)
+        return unproved(self.of(model.name), self.samples)
 
     def title(self, check: str) -> tuple[str, str]:
         if check in EVERY:
@@ -175,12 +179,17 @@ class Summary(NamedTuple):
 
 def summary(report: Report, model: Model) -> Summary:
     rows, over = report.of(model.name), report.passed_by(model.name)
-    left = coverage.undone(rows, report.samples)
+    left = undone(rows, report.samples)
     open_ = {row.check for row in rows if row.outcome not in (*PASSED, "skipped")} | set(left)
     claims = SERVED_CLAIMS if model.served else CLAIMS
     proved = [claim for checks, claim in claims.items() if over and not open_ & set(checks)]
-    failed = any(row.outcome == "failed" for row in rows)
-    counted = _diagnosis(rows) if model.served and rows and over else tally(report, model.name)
+    failed = [row for row in rows if row.outcome == "failed"]
+    counted = tally(report, model.name)
+    if model.served and rows and over:
+        # Why its answers differ, otherwise the first fault, otherwise that they do not differ.
+        failed.sort(key=lambda row: row.check != "why")
+        same = [row for row in rows if row.check == "same"]
+        counted = [*failed, *same, *rows][0].sentence
     state: State
     if report.ended and report.certificate is None and not failed:
         state, said = "unfinished", "The verification did not finish, so there is no certificate."
@@ -193,15 +202,6 @@ def summary(report: Report, model: Model) -> Summary:
     else:
         state, said = "waiting", "Not started yet."
     return Summary(state, said, tuple(proved))
-
-
-def _diagnosis(rows: Sequence[Verdict]) -> str:
-    """What is found of a server: why its answers differ, otherwise the first thing that is wrong,
-    otherwise that they do not."""
-    failed = [row for row in rows if row.outcome == "failed"]
-    failed.sort(key=lambda row: row.check != "why")
-    same = [row for row in rows if row.check == "same"]
-    return [*failed, *same, *rows][0].sentence
 
 
 def shared(each: Sequence[tuple[str, Sequence[str]]]) -> list[str]:

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import contextlib
 import tempfile
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator
 from dataclasses import replace
 from functools import cached_property
 from pathlib import Path
@@ -15,10 +15,11 @@ from pathlib import Path
 from engine import media
 from engine.errors import BadInput, Cancelled, StageScopeError
 from engine.machine import device
+from engine.machine.load import together
 from engine.models import registry
 from engine.models.checkpoint import ModelEntry
 from engine.types import Prepared, Ran, RunResult, Sample
-from engine.verify import checks, extents, pictures, projection, served, stage_times
+from engine.verify import checks, pictures, served, stage_times
 from engine.verify.answer_paths import ANOTHER_QUESTION, RecordedAnswer, Subject, rounding
 from engine.verify.verdict import (
     CHECKS,
@@ -83,12 +84,7 @@ class _ModelChecks:
         name, now = self.info.name, None
         try:
             with tempfile.TemporaryDirectory(prefix="stagescope-verify-") as folder:
-                try:
-                    now = SampleChecks(self, sample, other, Path(folder))
-                except BadInput as error:  # after this point it is a fault
-                    skipped = CheckFinding("skipped", str(error))
-                    yield Verdict.of("answer", name, sample.id, skipped)
-                    return
+                now = SampleChecks(self, sample, other, Path(folder))
                 for check, found in now.findings():
                     yield Verdict.of(check, name, "" if check in ONCE else sample.id, found)
                 if self.once:
@@ -102,7 +98,9 @@ class _ModelChecks:
             sentence = str(error)
             if not isinstance(error, StageScopeError):
                 sentence = f"{type(error).__name__} while {now.now if now else ''}: {error}"
-            yield Verdict.of("answer", name, sample.id, CheckFinding("failed", sentence))
+            unfit = now is None and isinstance(error, BadInput)  # after loading it is a fault
+            found = CheckFinding("skipped" if unfit else "failed", sentence)
+            yield Verdict.of("answer", name, sample.id, found)
 
 
 class SampleChecks:
@@ -177,19 +175,7 @@ class SampleChecks:
 
     def equal(self, *ways: str) -> CheckFinding:
         pairs = [(self.plain, self.answers[way]) for way in ways]
-        return checks.finding(pairs, self.rounding, self.pieces)[0]
-
-    def text(self, ids: Sequence[int]) -> str:
-        """Ids as text: special tokens are removed first, then the tokenizer decodes the rest."""
-        tokenizer = self.adapter.tokenizer
-        added = tokenizer.added_tokens_decoder.items()
-        special = {*tokenizer.all_special_ids, *(one for one, token in added if token.special)}
-        kept = [one for one in ids if one not in special]
-        return str(tokenizer.decode(kept, skip_special_tokens=False)).strip()
-
-    def pieces(self, ids: Sequence[int]) -> list[str]:
-        pieces: list[str] = self.adapter.tokenizer.convert_ids_to_tokens(list(ids))
-        return [str(piece).replace("\u2581", " ").replace("Ġ", " ") for piece in pieces]
+        return checks.finding(pairs, self.rounding, self.subject.pieces)[0]
 
     def _timings(self) -> Iterator[tuple[str, CheckFinding]]:
         late = [fault for one in self.answers.values() for fault in stage_times.token_faults(one)]
@@ -197,7 +183,9 @@ class SampleChecks:
         for round_ in stage_times.repeat(self.subject, self.request.runs):
             self.doing(f"timing the stages, round {len(rounds) + 1} of {self.request.runs + 1}")
             rounds.append(round_)
-        load = stage_times.load_of(rounds)
+        loads = [result.machine_load for round_ in rounds for result in round_.values()]
+        known = [load for load in loads if load is not None]
+        load = together(known) if len(known) == len(loads) else None
         yield "clock", under_load(stage_times.clock(rounds, late), load)
         yield "accounted", under_load(stage_times.accounted(rounds), load)
         yield "stage3", self.refused("stage3") or under_load(stage_times.stage3(rounds), load)
@@ -215,20 +203,22 @@ class SampleChecks:
         except BadInput:  # the sample's own row reports it
             other = Subject(self.adapter, subject.sample, *given, subject.cancelled)
         plains = (self.plain, other.plain(other.greedy))
-        finding = extents.batch((subject, other), plains, size, self.rounding, self.pieces)
+        finding = checks.batch((subject, other), plains, size, self.rounding)
         other.cache.close()
         return finding
 
     def long(self) -> CheckFinding:
         self.doing("forcing a long answer")
-        noise, config = self.rounding, extents.forced(self.subject)
-        forced = self.subject.plain(config)
-        noise = max(noise, rounding(self.adapter, self.subject.prepared, forced))
-        return checks.long((forced, self.subject.decoupled(config)), noise, self.pieces)
+        subject, noise = self.subject, self.rounding
+        length = min(checks.LONG, self.adapter.context_limit - subject.prepared.context_tokens)
+        config = replace(subject.greedy, max_new_tokens=length, min_new_tokens=length)
+        forced = subject.plain(config)
+        noise = max(noise, rounding(self.adapter, subject.prepared, forced))
+        return checks.long((forced, subject.decoupled(config)), noise, subject.pieces)
 
     def rows(self) -> CheckFinding:
         self.doing("computing visual rows in float64")
-        return projection.rows(self.adapter, self.subject.prepared)
+        return pictures.rows(self.adapter, self.subject.prepared)
 
     def sight(self) -> CheckFinding:
         self.doing("answering with other features")
@@ -237,7 +227,7 @@ class SampleChecks:
             with contextlib.suppress(BadInput):  # its own row reports it
                 shown = media.load(self.other, self.adapter.kind, self.request)
                 other = self.adapter.preprocess(shown, self.request.prompt)
-        return projection.sight(self.subject, other, self.rounding)
+        return pictures.sight(self.subject, other, self.rounding)
 
     def left_as_found(self) -> CheckFinding:
         """Before that, the cost of the probe."""
@@ -258,14 +248,14 @@ STEPS: dict[str, Callable[[SampleChecks], CheckFinding]] = {
     "equal_features": lambda c: c.equal("features"),
     "ends": lambda c: checks.ends(c.answers, c.adapter.eos_ids),
     "greedy": lambda c: checks.greedy(c.answers.values()),
-    "counted": lambda c: checks.counted(c.answers.values(), c.text),
+    "counted": lambda c: checks.counted(c.answers.values(), c.subject.text),
     "encoded_once": lambda c: checks.encoded_once(c.answers, c.subject),
-    "sampled": lambda c: extents.sampled(c.subject, c.plain, c.rounding, c.text, c.doing),
+    "sampled": lambda c: checks.sampled(c.subject, c.plain, c.rounding, c.doing),
     "equal_batch": SampleChecks.batch,
-    "shapes": lambda c: pictures.shapes(c.subject, c.folder / "shapes", c.pieces, c.doing),
+    "shapes": lambda c: pictures.shapes(c.subject, c.folder / "shapes", c.doing),
     "long": SampleChecks.long,
     "rows": SampleChecks.rows,
-    "probe": lambda c: projection.probe(c.adapter, c.subject.prepared),
+    "probe": lambda c: pictures.probe(c.adapter, c.subject.prepared),
     "sight": SampleChecks.sight,
     "left_as_found": SampleChecks.left_as_found,
 }

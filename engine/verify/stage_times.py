@@ -21,7 +21,7 @@ import numpy as np
 import torch
 
 from engine.analysis import statistics
-from engine.machine.load import MachineLoad, Meter, together
+from engine.machine.load import MachineLoad, Meter
 from engine.storage.schemas import Outcome
 from engine.timing import VisionProbe, synchronizer
 from engine.types import STAGES, DecodeConfig, RunResult, Span
@@ -45,21 +45,12 @@ Rounds = Sequence[Mapping[str, RunResult]]  # by kind of run
 def repeat(subject: Subject, runs: int) -> Iterator[dict[str, RunResult]]:
     """runs + 1 rounds of the three kinds of run; the first round is the warm-up."""
     config = replace(subject.greedy, max_new_tokens=min(BRIEF, subject.greedy.max_new_tokens))
-    requests = {"hooked": subject.run_request(config, "off", "hooked")}
+    kinds = {"hooked": ("off", "hooked")}
     if "decoupled" in subject.ways:
-        caches = {"computed": "refresh", "cached": "use"}
-        requests = {
-            kind: subject.run_request(config, cache) for kind, cache in caches.items()
-        } | requests
+        kinds = {"computed": ("refresh", "decoupled"), "cached": ("use", "decoupled")} | kinds
+    requests = {kind: subject.run_request(config, *how) for kind, how in kinds.items()}
     for _ in range(runs + 1):
         yield {kind: subject.run(request) for kind, request in requests.items()}
-
-
-def load_of(rounds: Rounds) -> MachineLoad | None:
-    """The machine's load during all these runs; None if it is unknown for one."""
-    loads = [result.machine_load for round_ in rounds for result in round_.values()]
-    known = [load for load in loads if load is not None]
-    return together(known) if len(known) == len(loads) else None
 
 
 def uncertainty_ms(result: RunResult) -> float:

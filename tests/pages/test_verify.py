@@ -13,8 +13,8 @@ from streamlit.testing.v1 import AppTest
 from engine.jobs import queue
 from engine.jobs.queue import Job
 from engine.jobs.verify_job import VerifyJob
-from engine.verify import certificates, coverage
-from engine.verify.verdict import CHECKS, VerifyRequest
+from engine.verify import certificates
+from engine.verify.verdict import CHECKS, VerifyRequest, coverage_of
 from tests.conftest import make_sample
 from tests.pages.conftest import Ends, Open, quantize
 from tests.pages.reading import captions, html, keys, texts
@@ -244,7 +244,7 @@ def test_evidence_of_an_odd_certificate_is_shown_as_it_came(app: Open) -> None:
     found = certificate()
     for line in found["verdicts"]:
         line["evidence"] = {"<b>odd</b>": ["&"]}
-    covered = asdict(coverage.of(certificates.verdicts_in(found)))
+    covered = asdict(coverage_of(certificates.verdicts_in(found)))
     found["models"][0]["coverage"] = json.loads(json.dumps(covered))
     found["hash"] = certificates.content_hash(found)
     certificates.store(found)

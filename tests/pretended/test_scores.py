@@ -15,7 +15,7 @@ from engine.models.adapter import Adapter
 from engine.pipeline import batch_run, single_run
 from engine.prompts import choice_question
 from engine.types import DecodeConfig, RunOptions, RunRequest, RunResult, Sample
-from engine.verify import extents, runner
+from engine.verify import checks, runner
 from engine.verify.verdict import VerifyRequest
 from tests.pretended.conftest import FAMILIES, GENERIC, Load
 from tests.pretended.device import NAME
@@ -102,7 +102,7 @@ def verified(adapter: Adapter, sample: Sample, backend: Any = "auto") -> dict[st
 @pytest.fixture
 def brief_verifier(monkeypatch: pytest.MonkeyPatch) -> None:
     """Few timed pairs, a shorter long answer, and the compiled step as it is written."""
-    monkeypatch.setattr(extents, "LONG", 24)
+    monkeypatch.setattr(checks, "LONG", 24)
     monkeypatch.setattr(runner, "PAIRS", 3)
     monkeypatch.setattr(compiled, "_compile", lambda step, device: step)
     monkeypatch.setenv("TORCHINDUCTOR_CACHE_DIR", "")

@@ -152,7 +152,7 @@ def test_every_way_answers_as_the_model_without_the_adapter(family: str, ask: As
     config = subject.own_generation(subject.greedy)
     with torch.inference_mode(), AnswerRecorder(adapter) as watch:
         out = adapter.model.generate(**inputs, generation_config=config)
-    alone = watch.answer("alone", subject.new_ids(out, watch.steps))
+    alone = watch.answer("alone", subject.new_ids(out, len(watch.rows)))
     for answer in (asked.plain, *asked.answers.values()):
         compared = checks.compare(alone, answer, asked.rounding)
         assert compared.result == "EXACT", f"{answer.way}: {compared.sentence}"
@@ -165,7 +165,7 @@ def test_wide_and_tall_pictures_pass_the_check_of_shapes(
 ) -> None:
     if family_checkpoints.most_images(family) == 1 and kind != "image":
         pytest.skip(f"{family} takes one picture")
-    found = pictures.shapes(ask(family, kind).subject, tmp_path, str, lambda _: None)
+    found = pictures.shapes(ask(family, kind).subject, tmp_path, lambda _: None)
     assert found.outcome == "passed", found.sentence
 
 

@@ -8,9 +8,8 @@ from dataclasses import replace
 import pytest
 
 from engine.verify import report
-from engine.verify.coverage import ALWAYS
 from engine.verify.report import CLAIMS, Report, Summary, of_certificate, shared, summary
-from engine.verify.verdict import CHECKS, ONCE, Outcome
+from engine.verify.verdict import ALWAYS, CHECKS, ONCE, Outcome
 from tests.ui.verify.made import REQUEST, A, B, certificate, job, verdicts
 
 TWO = replace(REQUEST, models=("one", "two"))

@@ -2,8 +2,7 @@
 
     cluster_options.py  which cluster, how many workers, resources per worker, its devices
     run_session.py      runs a session on a cluster: starts workers, gives tasks out, saves rows
-    dispatch.py         decides which worker gets which task; no clock, process or Ray
-    workers.py          the workers as shown to users and in rows
+    workers.py          the workers as shown to users and in rows, and which gets which task
     ray_link.py         starts the process that uses Ray, and exchanges JSON lines with it
     ray_process.py      that process: connects to Ray, starts actors, passes calls and answers
     worker.py           the code inside an actor: one device, one model at a time

@@ -8,17 +8,23 @@ from __future__ import annotations
 
 import time
 from collections import Counter
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import AbstractContextManager
 from dataclasses import dataclass, field
 from typing import Any
 
 from engine.benchmark.cluster.cluster_options import ClusterOptions
-from engine.benchmark.cluster.dispatch import MOST_DEATHS, Dispatcher
 from engine.benchmark.cluster.ray_link import Event, Link
 from engine.benchmark.cluster.worker import machine, pack, versions
-from engine.benchmark.cluster.workers import STARTING, WAITING, Workers, WorkerState
-from engine.benchmark.execute import PreparedRun, RunSession
+from engine.benchmark.cluster.workers import (
+    MOST_DEATHS,
+    STARTING,
+    WAITING,
+    Dispatcher,
+    Workers,
+    WorkerState,
+)
+from engine.benchmark.execute import RunSession
 from engine.errors import ClusterError
 from engine.storage import provenance
 from engine.storage.plan import Task
@@ -130,14 +136,11 @@ class _ClusterRun:
             if usable and free and self.failures[node, number] < RESTARTS:
                 if len(self.workers.present) == self.options.workers:
                     return
-                self._start(node, number)
-
-    def _start(self, node: str, number: int) -> None:
-        about, options = self.nodes[node], self.options
-        worker = self.link.start(about["id"], options.cpus, options.gpus or 0.0, self.run_data)
-        self.workers[worker] = WorkerState(worker, node, about["address"], number)
-        self.link.call(worker, "here")
-        self.link.call(worker, "begin", [node not in self.differs])
+                about, gpus = self.nodes[node], self.options.gpus or 0.0
+                worker = self.link.start(about["id"], self.options.cpus, gpus, self.run_data)
+                self.workers[worker] = WorkerState(worker, node, about["address"], number)
+                self.link.call(worker, "here")
+                self.link.call(worker, "begin", [node not in self.differs])
 
     def _say_task(self, member: WorkerState) -> None:
         member.state = WAITING
@@ -195,7 +198,10 @@ class _ClusterRun:
             self._start_workers()
         elif not (member := self.workers[event["worker"]]).ended:
             if "error" in event:
-                self._failed(member, event)
+                self.failures[member.node, member.number] += 1
+                ended = f"its process on node {member.node} has ended ({event['error']})"
+                self._end(member, ended if event["ended"] else event["error"])
+                self._start_workers()
             elif event["method"] == "here":
                 member.machine, member.host = event["value"]["machine"], event["value"]["host"]
                 member.state = STARTING
@@ -205,20 +211,12 @@ class _ClusterRun:
                 self.failures[member.node, member.number] = 0
                 self._answered(member, Task(*event["arguments"]), event["value"])
 
-    def _failed(self, member: WorkerState, event: Event) -> None:
-        self.failures[member.node, member.number] += 1
-        ended = f"its process on node {member.node} has ended ({event['error']})"
-        self._end(member, ended if event["ended"] else event["error"])
-        self._start_workers()
-
     def _begun(self, member: WorkerState, about: Mapping[str, Any]) -> None:
         """A worker reports its device; the first one of a node also reports the node's files."""
         member.device, member.state = about["device"], WAITING
         name = f"Node {member.node} ({member.host}, {member.address})"
         if "holds" in about:
-            ready, held = self.session.ready, about["holds"]
-            reason = difference(name, held, ready, self.digests, versions())
-            self.differs[member.node] = reason
+            self.differs[member.node] = reason = self._difference(name, about["holds"])
             if reason:
                 self._end(member, reason)
                 return
@@ -292,35 +290,26 @@ class _ClusterRun:
                     )
                 self.session.give_up(model, reason)
 
-
-def difference(
-    node: str,
-    holds: Mapping[str, Any],
-    ready: PreparedRun,
-    digests: Sequence[str | None],
-    versions: Mapping[str, str],
-) -> str:
-    """What would change results on a node: other code, libraries, checkpoints or samples; or "".
-
-    `holds`: the report of Worker.begin() about the node; `digests` of the samples on this machine;
-    `versions`: the libraries of this machine.  What the node lacks is no difference.
-    """
-    if holds["code"] != ready.writer.header.code:
-        there = holds["versions"]
-        other = [f"{k} {there.get(k)} not {v}" for k, v in versions.items() if there.get(k) != v]
-        which = f"its libraries ({', '.join(other)})" if other else "the engine's code"
-        return f"{node} has another digest of {which}: install the same on each node"
-    for model in ready.writer.header.models:
-        there = holds["models"][model.name]
-        if there and (there["digest"], there["dtype"]) != (model.digest, model.dtype):
+    def _difference(self, node: str, holds: Mapping[str, Any]) -> str:
+        """What would change results on a node, by the report of Worker.begin(): other code,
+        libraries, checkpoints or samples; or "".  What the node lacks is no difference."""
+        ready = self.session.ready
+        if holds["code"] != ready.writer.header.code:
+            there, here = holds["versions"], versions().items()
+            other = [f"{k} {there.get(k)} not {v}" for k, v in here if there.get(k) != v]
+            which = f"its libraries ({', '.join(other)})" if other else "the engine's code"
+            return f"{node} has another digest of {which}: install the same on each node"
+        for model in ready.writer.header.models:
+            there = holds["models"][model.name]
+            if there and (there["digest"], there["dtype"]) != (model.digest, model.dtype):
+                return (
+                    f"{node} has another checkpoint or dtype of {model.name} (digest "
+                    f"{there['digest'][:12]} not {model.digest[:12]}): put the same on each node"
+                )
+        pairs = list(zip(ready.samples, self.digests, holds["samples"], strict=True))
+        if other := [sample for sample, here, there in pairs if there not in (here, None)]:
             return (
-                f"{node} has another checkpoint or dtype of {model.name} (digest "
-                f"{there['digest'][:12]} not {model.digest[:12]}): put the same on each node"
+                f"{node} has other samples in {ready.root}, {len(other):,} of {len(pairs):,}, the "
+                f"first is {other[0]!r}: put the same dataset on each node"
             )
-    pairs = list(zip(ready.samples, digests, holds["samples"], strict=True))
-    if other := [sample for sample, here, there in pairs if there not in (here, None)]:
-        return (
-            f"{node} has other samples in {ready.root}, {len(other):,} of {len(pairs):,}, the "
-            f"first is {other[0]!r}: put the same dataset on each node"
-        )
-    return ""
+        return ""

@@ -6,8 +6,13 @@ import random
 from collections import Counter
 from collections.abc import Iterable
 
-from engine.benchmark.cluster.dispatch import DEPTH, MOST_DEATHS, Dispatcher
-from engine.benchmark.cluster.workers import Workers, WorkerState
+from engine.benchmark.cluster.workers import (
+    DEPTH,
+    MOST_DEATHS,
+    Dispatcher,
+    Workers,
+    WorkerState,
+)
 from engine.storage.plan import Task
 
 

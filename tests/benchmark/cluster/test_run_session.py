@@ -14,8 +14,8 @@ from engine.analysis import model_summary, results_table
 from engine.benchmark import execute
 from engine.benchmark.cluster import run_session as executors
 from engine.benchmark.cluster.cluster_options import ClusterOptions
-from engine.benchmark.cluster.dispatch import MOST_DEATHS
 from engine.benchmark.cluster.run_session import ClusterExecutor
+from engine.benchmark.cluster.workers import MOST_DEATHS
 from engine.errors import BadInput, ClusterError
 from engine.media import dataset
 from engine.pipeline.watcher import Watcher
