@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import io
 import json
-import sys
 from pathlib import Path
 from typing import Any
 
@@ -14,11 +12,6 @@ from engine.__main__ import COMMANDS, main
 from engine.quoting import printable
 from tests import recordings
 
-FIELDS = {
-    *("model", "family", "checkpoint", "sample", "prompt", "text", "token_ids", "new_tokens"),
-    *("stop", "context_tokens", "mode", "cold", "stages"),
-    *("ttft_ms", "tpot_ms", "total_ms", "unaccounted_ms"),
-}
 ALL = "tiny-eventgpt,tiny-video_llava,tiny-llava"
 
 
@@ -80,30 +73,10 @@ def test_a_flag_that_cannot_be_read_is_one_sentence(capsys: pytest.CaptureFixtur
     )
 
 
-def test_an_unknown_option_names_the_help_of_its_command(
-    capsys: pytest.CaptureFixture[str],
-) -> None:
-    said = parser_refusal(capsys, "report", "RUN", "--bogus")
-    assert said.endswith("--bogus: see python -m engine report --help.\n")
-
-
 @pytest.mark.parametrize("value", ["9" * 5000, "a b" * 5000, "'" * 5000], ids=lambda one: one[:3])
 def test_a_long_value_is_not_repeated_whole(capsys: pytest.CaptureFixture[str], value: str) -> None:
     said = parser_refusal(capsys, "bench", "--workers", value)
     assert len(said) < 600 and said.count("\n") == 1
-
-
-@pytest.mark.loads
-def test_compare_gives_one_object_per_model(capsys: pytest.CaptureFixture[str], root: Path) -> None:
-    code, rows, err = compare(capsys, root, "--models", ALL)
-    assert code == 0 and [row["model"] for row in rows] == ALL.split(",")
-    for row in rows:
-        assert set(row) >= FIELDS and row["error"] is None
-        assert row["new_tokens"] == len(row["token_ids"]) == 5
-        for stage in row["stages"].values():
-            named = {"name", "start_ms", "ms", "source", "original_ms", "cpu_ms", "waited_ms"}
-            assert set(stage) == named and stage["ms"] > 0
-    assert "tiny-llava" in err
 
 
 def test_repeats_take_turns_and_end_with_medians(
@@ -138,40 +111,12 @@ def test_repeats_that_fail_have_no_medians(capsys: pytest.CaptureFixture[str], r
     assert "1 run left out: " in capsys.readouterr().out
 
 
-def test_the_second_run_reads_its_features(capsys: pytest.CaptureFixture[str], root: Path) -> None:
-    _, first, _ = compare(capsys, root)
-    _, second, _ = compare(capsys, root)
-    _, off, _ = compare(capsys, root, "--cache", "off")
-    visions = [rows[0]["stages"]["vision"] for rows in (first, second, off)]
-    assert [vision["source"] for vision in visions] == ["measured", "cached", "measured"]
-    assert visions[1]["original_ms"] == visions[0]["ms"]
-    assert first[0]["token_ids"] == second[0]["token_ids"] == off[0]["token_ids"]
-
-
 def test_the_text_says_what_was_read_before(capsys: pytest.CaptureFixture[str], root: Path) -> None:
     sample = ["--sample", "id-0", "--dataset", str(root), "--max-new-tokens", "5"]
     asked = ["--prompt", "Who?", "--prompt", "Where is it?"]
     assert main(["compare", *sample, "--models", "tiny-llava", *asked]) == 0
     said = capsys.readouterr().out
     assert said.count("from the cache; when computed: ") == said.count("Without cache: ") == 1
-
-
-def test_the_backend_is_handed_on_and_the_row_says_what_ran(
-    capsys: pytest.CaptureFixture[str], root: Path
-) -> None:
-    _, (row,), _ = compare(capsys, root, "--backend", "eager")
-    assert row["backend"] == {"asked": "eager", "ran": "eager"}
-    _, (row,), _ = compare(capsys, root, "--mode", "hooked")
-    assert row["backend"] == {"asked": "auto", "ran": "generate"}
-
-
-def test_models_that_cannot_run_leave_the_other_answers(
-    capsys: pytest.CaptureFixture[str], root: Path
-) -> None:
-    code, rows, err = compare(capsys, root, "--sample", "id-1", "--models", ALL)
-    assert code == 2
-    assert [bool(row["error"]) for row in rows] == [False, True, True]
-    assert "total_ms" not in rows[1] and rows[1]["error"] in err
 
 
 @pytest.mark.parametrize(
@@ -198,38 +143,6 @@ def test_bad_input_is_one_sentence_and_exit_code_2(
     assert message in err and err.strip().count("\n") == 0
 
 
-def test_an_unknown_name_leaves_the_other_answers(
-    capsys: pytest.CaptureFixture[str], root: Path
-) -> None:
-    code, rows, err = compare(capsys, root, "--models", "tiny-lava,tiny-llava")
-    assert code == 2 and [row["model"] for row in rows] == ["tiny-lava", "tiny-llava"]
-    assert "did you mean 'tiny-llava'" in rows[0]["error"] and rows[0]["error"] in err
-    assert rows[1]["new_tokens"] == 5
-
-
-def test_json_is_printed_on_a_terminal_without_the_letters(
-    root: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    raw = io.BytesIO()
-    monkeypatch.setattr(sys, "stdout", io.TextIOWrapper(raw, encoding="ascii"))
-    arguments = ["--sample", "id-0", "--models", "tiny-llava", "--prompt", "Größe 🚗?"]
-    assert main(["compare", "--dataset", str(root), "--json", *arguments]) == 0
-    assert json.loads(raw.getvalue())[0]["prompt"] == "Größe 🚗?"
-
-
-def test_an_unusable_cache_folder_is_a_note(
-    capsys: pytest.CaptureFixture[str], root: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    from engine.pipeline import feature_cache
-
-    (tmp_path / "file").write_text("")
-    monkeypatch.setenv("STAGESCOPE_CACHE_DIR", str(tmp_path / "file"))
-    feature_cache.shared.cache_clear()
-    code, rows, err = compare(capsys, root)
-    assert code == 0 and rows[0]["new_tokens"] == 5
-    assert "feature cache" in err and rows[0]["notes"]
-
-
 @pytest.mark.loads
 def test_text_output_has_no_control_characters(
     capsys: pytest.CaptureFixture[str], root: Path
@@ -251,20 +164,6 @@ def test_samples_say_which_models_can_run(capsys: pytest.CaptureFixture[str], ro
     assert rows[0]["models"] == dict.fromkeys(ALL.split(","))
     assert rows[1]["models"]["tiny-eventgpt"] is None
     assert all(rows[1]["models"][f"tiny-{name}"] for name in ("llava", "video_llava"))
-
-
-def test_models_say_what_is_available(
-    capsys: pytest.CaptureFixture[str], tiny_models: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    code, rows, _ = call(capsys, "models", "--json")
-    keys = {"name", "family", "checkpoint", "dtype", "demo", "available", "reason"}
-    assert code == 0 and all(set(row) >= keys for row in rows)
-    assert all(row["available"] and row["reason"] is None for row in rows)
-    monkeypatch.delenv("STAGESCOPE_MODELS")
-    monkeypatch.setattr("huggingface_hub.constants.HF_HUB_CACHE", str(tiny_models / "none"))
-    _, rows, _ = call(capsys, "models", "--json")
-    real = [row for row in rows if not row["demo"]]
-    assert len(real) == 10 and all(not row["available"] and row["reason"] for row in real)
 
 
 @pytest.mark.loads

@@ -280,12 +280,6 @@ def test_html_is_text_of_the_models_without_scripts(root: Path) -> None:
     assert all(f">{model}</h3>" in html for model in MODELS)
 
 
-def test_the_public_names_are_few_and_documented() -> None:
-    assert len(ss.__all__) <= 10
-    for name in ss.__all__:
-        assert getattr(ss, name).__doc__
-
-
 def test_models_are_listed_with_why_one_cannot_run(root: Path) -> None:
     table = ss.models().set_index("name")
     assert dict(table["reason"]) == dict.fromkeys(table.index, "")

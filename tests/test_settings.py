@@ -93,11 +93,6 @@ def test_what_cannot_be_used_is_named(file: Path, text: str, message: str) -> No
     assert len(str(caught.value)) < 400
 
 
-def test_a_named_file_that_is_absent_is_said(file: Path) -> None:
-    with pytest.raises(SettingsError, match="cannot be read"):
-        settings.load()
-
-
 def test_files_are_looked_for_here_then_in_the_users_folder_then_beside_the_code(
     monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
@@ -126,13 +121,3 @@ def test_a_wheel_reads_its_models_and_adds_to_the_users(
     assert settings.own_models_file() == tmp_path / "stagescope" / "models.toml"
     gone = next(one for one in registry.entries() if one.name == "eventgpt-7b")
     assert gone.folder == tmp_path / "checkpoints" / "EventGPT-7b"  # nothing is put in a wheel
-
-
-def test_a_current_folder_that_was_removed_is_said(
-    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
-) -> None:
-    (tmp_path / "gone").mkdir()
-    monkeypatch.chdir(tmp_path / "gone")
-    (tmp_path / "gone").rmdir()
-    with pytest.raises(SettingsError, match="No such file or directory"):
-        settings.load()

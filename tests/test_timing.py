@@ -4,13 +4,11 @@ from __future__ import annotations
 
 import threading
 import time
-from types import SimpleNamespace
 
 import pytest
 import torch
 
 from engine import timing
-from engine.machine import clocks
 from engine.timing import UNKNOWN, Timeline, Usage, VisionProbe
 
 CPU = torch.device("cpu")
@@ -87,26 +85,6 @@ def test_a_span_has_its_cpu_time_and_not_that_of_a_sleep() -> None:
     assert slept.waited_ms is None or slept.waited_ms >= 0
 
 
-def test_the_run_has_its_start_and_end_on_two_clocks() -> None:
-    timeline = Timeline(CPU)
-    total = timeline.end()
-    began, ended = timeline.began, timeline.ended
-    assert total == pytest.approx((ended.first_s - began.first_s) * 1000)
-    slack = began.width_s + ended.width_s + 1e-4
-    assert ended.second_s - began.second_s == pytest.approx(total / 1000, abs=slack)
-
-
-def test_time_and_usage_are_read_again_when_the_core_was_lost_in_between(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
-    """The first reading is interrupted for a second, in which the thread waited for a core."""
-    seconds, used = iter([5.0, 6.0, 6.0, 6.000001]), iter([Usage(1.0, 0.0), Usage(2.0, 1000.0)])
-    monkeypatch.setattr(timing, "usage", lambda *_: next(used))
-    monkeypatch.setattr(timing, "time", SimpleNamespace(perf_counter=lambda: next(seconds)))
-    found = timing.together(CPU, clocks.ThreadWait())
-    assert found == (6.000001, Usage(2.0, 1000.0))
-
-
 def test_the_probe_reads_usage_once_at_each_end_of_the_stage(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
@@ -127,20 +105,3 @@ def test_the_probe_reads_usage_once_at_each_end_of_the_stage(
         assert probe.ms <= 1000 * (readings[1] - readings[0]) + 5
         tower(torch.ones(1))
     assert probe.used == UNKNOWN  # where the stage ends is not known
-
-
-@pytest.mark.parametrize("times", [1, 5, 20])
-def test_a_slow_processor_does_not_read_usage_again_and_again(
-    times: int, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """Each reading takes `times` the bound that tells an interrupted one."""
-    clock = iter([step * times * clocks.TIGHT_S for step in range(100)])
-    monkeypatch.setattr(timing, "time", SimpleNamespace(perf_counter=lambda: next(clock)))
-    monkeypatch.setattr(timing, "usage", lambda *_: UNKNOWN)
-    timing.together(CPU, clocks.ThreadWait())
-    assert next(clock) <= 6 * times * clocks.TIGHT_S
-
-
-def test_sums_of_what_was_used_stay_unknown_where_a_part_is() -> None:
-    assert timing.total([Usage(1.0, 2.0), Usage(3.0, None)]) == Usage(4.0, None)
-    assert Usage(5.0, 3.0).since(Usage(1.0, None)) == Usage(4.0, None)

@@ -8,9 +8,8 @@ from typing import Any
 import pytest
 
 from engine.analysis import agreement
-from engine.analysis.agreement import Statement, difference, word_f1
-from engine.analysis.answer_reading import ATTRIBUTES, is_scene, read_attributes, read_statements
-from engine.analysis.model_summary import counts
+from engine.analysis.agreement import Statement, word_f1
+from engine.analysis.answer_reading import ATTRIBUTES, read_attributes, read_statements
 from engine.analysis.results_table import frame
 from tests import fabricate
 
@@ -76,25 +75,6 @@ def test_other_references_have_an_overlap_and_no_accuracy(tmp_path: Path) -> Non
     assert (found.n, found.median) == (3, 1.0)
 
 
-@pytest.mark.parametrize("truth", [{}, None, "curve", {"curve": "left", "weather": "rain"}])
-def test_what_is_no_scene(truth: object) -> None:
-    assert not is_scene(truth)
-
-
-def test_answers_to_untrained_questions_are_no_evidence(tmp_path: Path) -> None:
-    rows = [
-        scene("s0", RIGHT, off_script=False),
-        scene("s3", RIGHT, off_script=None),
-        scene("s1", "The road bends to the right.", off_script=True),
-        fabricate.row(sample="s2", text="a car", reference="a car", off_script=True),
-    ]
-    lines = table(tmp_path, rows)
-    assert {(one.n, one.accuracy) for one in agreement.attributes(lines)} == {(2, 1.0)}
-    assert agreement.overlaps(lines) == ()
-    (count,) = counts(lines)
-    assert (count.answered, count.off_script) == (4, 2)
-
-
 @pytest.mark.parametrize(
     ("first", "second", "f1"),
     [
@@ -111,17 +91,6 @@ def test_answers_to_untrained_questions_are_no_evidence(tmp_path: Path) -> None:
 def test_word_f1_by_hand(first: str, second: str, f1: float | None) -> None:
     assert word_f1(first, second) == (f1 if f1 is None else pytest.approx(f1))
     assert word_f1(second, first) == word_f1(first, second)
-
-
-def test_a_difference_gives_both_texts_back() -> None:
-    first, second = "There is a red car  ahead.", "There is a truck ahead. It is day."
-    pieces = difference(first, second)
-    assert "".join(text for holder, text in pieces if holder != "second") == first
-    told = "".join(text for holder, text in pieces if holder != "first")
-    assert told.split() == second.split()
-    kinds = [(holder, text.strip()) for holder, text in pieces]
-    assert ("first", "red car") in kinds and ("second", "truck") in kinds
-    assert difference("", "") == [] and difference("a", "") == [("first", "a")]
 
 
 CAR = "The road curves to the left. There is a car ahead. It is coming closer."
@@ -167,39 +136,6 @@ def test_an_answer_that_contradicts_itself_contradicts_nobody_else() -> None:
     assert read_attributes(both) == {}
     (row,) = agreement.compare([both, "A truck is ahead."], {}, ())
     assert row.statements[0] == Statement(("car", "none"), "unclear") and not row.contradicted
-
-
-def test_a_deck_has_contradictions_first_then_the_least_overlap_then_the_id(
-    tmp_path: Path,
-) -> None:
-    answers = {
-        "b-far": ("a car", "trees"),
-        "a-far": ("a car", "trees"),
-        "same": ("a car", "A car!"),
-        "one": ("There is a car ahead.", "There is no vehicle ahead."),
-        "two": (
-            "There is a car ahead. The road is straight.",
-            "There is no vehicle ahead. The road bends to the left.",
-        ),
-        "empty": ("", "!"),
-    }
-    rows = [
-        fabricate.row(model, sample, text=text)
-        for sample, texts in answers.items()
-        for model, text in zip(("ev", "vl"), texts, strict=True)
-    ]
-    rows += [fabricate.row("ev", "alone"), fabricate.failed("vl", "alone")]
-    rows += [fabricate.row("ev", "asked"), fabricate.row("vl", "asked", prompt="Why?")]
-    rows += [fabricate.row("ev", "same", repeat=1, text="There is no vehicle ahead.")]
-    lines = table(tmp_path, rows)
-    found = agreement.deck(lines, "ev", "vl")
-    assert agreement.answered_by_both(lines, "ev", "vl") == 7  # those asked otherwise are counted
-    assert [card.sample for card in found] == ["two", "one", "a-far", "b-far", "same", "empty"]
-    assert found[1].contradictions == (("lead vehicle", "car", "none"),)
-    assert [card.overlap for card in found[2:]] == [0.0, 0.0, 1.0, None]
-    astray = [row | {"off_script": row["model"] == "ev"} for row in rows]  # contradicts nothing
-    cards = agreement.deck(table(tmp_path / "astray", astray), "ev", "vl")
-    assert not any(card.contradictions for card in cards)
 
 
 def test_the_least_alike_or_the_greatest_ratio_first(tmp_path: Path) -> None:

@@ -45,17 +45,6 @@ def test_unreadable_answers_are_wrong_and_repeats_count_as_one_question(tmp_path
     assert found.right == pytest.approx(38 + 1 / 3)
 
 
-def test_chance_and_the_commonest_letter_are_of_the_same_questions(tmp_path: Path) -> None:
-    rows = [question(n, "C", right="C" if n < 30 else "B") for n in range(40)]
-    found = one(tmp_path, rows)
-    assert (found.commonest, found.always, found.chance) == ("C", 0.75, 0.25)
-    for row in rows[20:]:
-        row |= {"choices": ["x", "y"], "right_letter": "B"}
-    assert one(tmp_path / "two", rows).chance == pytest.approx(0.375)
-    wrong = [row | {"text": "A", "right_letter": "B"} for row in rows]
-    assert one(tmp_path / "wrong", wrong).verdict == "below"
-
-
 def test_failed_results_are_in_no_accuracy(tmp_path: Path) -> None:
     rows = [question(n, "ABCD"[n % 4]) for n in range(40)]
     keys = ("sequence", "choices", "choice_form", "right_letter", "question_task")
@@ -139,14 +128,3 @@ def test_two_models_are_paired_by_question_and_not_by_position(tmp_path: Path) -
     (found,) = compare_all(table(tmp_path, rows))
     assert (found.a, found.difference.n) == ("ev", 8)
     assert (found.only_a, found.only_b) == (1, 2)  # question 2; questions 5 and 7
-
-
-def test_the_table_has_what_a_csv_shows(tmp_path: Path) -> None:
-    found = table(tmp_path, exam(4)).iloc[0]
-    shown = {name: found[name] for name in results_table.CHOICES}
-    assert shown == {
-        "choices": 4, "choice_form": "letters", "question_task": "objects", "right_letter": "A",
-        "right_choice": "a truck", "choice": "B", "likeliest": "A", "right": "no",
-    }  # fmt: skip
-    other = table(tmp_path / "b", [fabricate.row()]).iloc[0]
-    assert other["choices"] == 0 and other["right"] == other["choice"] == ""

@@ -19,14 +19,6 @@ def ran(*results: RunResult) -> ComparedModel:
     return ComparedModel("One", "llava", results)
 
 
-def test_the_median_and_the_range_of_several_runs() -> None:
-    runs = tuple(result(vision=(ms, "measured", None)) for ms in (40.0, 10.0, 90.0))
-    model = ran(*runs)
-    assert model.time("vision") == RunRange(40.0, 10.0, 90.0, 3)
-    assert model.time("total") == RunRange(175.0, 145.0, 225.0, 3)
-    assert model.last is runs[-1]
-
-
 def test_a_time_that_the_middle_run_lacks_is_none_and_runs_without_it_do_not_count() -> None:
     lasting = result(vision=(90.0, "measured", None))
     model = ran(result(tokens=1), result(), lasting)
@@ -71,19 +63,6 @@ def test_a_single_run_counts_whatever_its_state() -> None:
     for run in (result(cold=True), cancelled(result(tokens=2)), result(vision=CACHED)):
         model = ran(run)
         assert model.last is run and model.left_out == {}
-
-
-def test_a_runs_parts_add_up_to_its_total() -> None:
-    """And what decode took besides its parts is one of them."""
-    times = compared.run_times(ran(result()))
-    assert set(times) == set(compared.RUN_PARTS) and times[compared.REST] == 0
-    assert sum(times.values()) == pytest.approx(175)
-    spans = [replace(span, ms=20.0) if span.name == "decode.steps" else span
-             for span in result().spans]  # fmt: skip
-    times = compared.run_times(ran(replace(result(), spans=tuple(spans))))
-    assert times[compared.REST] == 50 and sum(times.values()) == pytest.approx(175)
-    spans = [span for span in result().spans if span.name != "vision"]
-    assert "vision" not in compared.run_times(ran(replace(result(), spans=tuple(spans))))
 
 
 def test_the_times_without_cache() -> None:
@@ -207,16 +186,6 @@ def test_all_parts_add_up(seed: int) -> None:
         tpot = shown.time("tpot")
         values = {part.name: getattr(part, side) for part in fall.parts}
         assert tpot is None or values["time per token"] == pytest.approx(tpot.middle)
-
-
-def test_medians_of_parts_would_not_add_up() -> None:
-    """The control: the middle run is not made of the medians of its parts."""
-    shown = model(
-        "One", run(prefill=10.0, per_token=9.0), run(prefill=90.0), run(prefill=95.0, per_token=1.0)
-    )
-    times = [compared.run_times(model("", one)) for one in shown.results]
-    medians = sum(sorted(one[part] for one in times)[1] for part in times[0])
-    assert abs(medians - shown.total.middle) > 5
 
 
 CASES: dict[str, tuple[RunResult, str]] = {

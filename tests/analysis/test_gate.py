@@ -131,29 +131,6 @@ def test_a_sequence_counts_once(make: Make) -> None:
     assert (total.low, total.high) == (None, None) and "at least 6 sequences" in total.reason
 
 
-def test_more_or_fewer_tokens_are_changed(make: Make) -> None:
-    base = make(rows())
-    for gaps in (2, 9):
-        new = [fabricate.row("ev", f"s{n}", gaps=[2.0] * gaps) for n in range(14)]
-        report = gate(base, make(new), ["new_tokens"])
-        assert result(report, "new_tokens").verdict == "changed" and report.verdict == "worse"
-
-
-def test_changed_answers_are_listed_and_decide_only_if_asked(make: Make) -> None:
-    base, other = make(rows()), rows(seed=1)
-    other[3]["token_ids"] = [100, 101, 7, 103, 104, 105]
-    other[5] |= {"token_ids": [100, 101], "new_tokens": 2, "token_ms": [24.0, 26.0]}
-    new = make(other)
-    report = gate(base, new, ["total"])
-    (answers,) = report.answers
-    assert report.verdict == "no worse" and answers.same == 12
-    first, second = answers.changed
-    assert (first.sample, first.position, first.base_id, first.new_id) == ("s3", 2, 102, 7)
-    assert (second.position, second.new_id, second.new_tokens) == (2, None, 2)
-    assert gate(base, new, ["answers"]).verdict == "worse"
-    assert gate(base, make(rows(seed=2)), ["answers"]).verdict == "no worse"
-
-
 def test_a_lost_answer_is_worse(make: Make) -> None:
     new = [*rows(seed=1)[:-1], fabricate.failed("ev", "s13")]
     report = gate(make(rows()), make(new))
@@ -214,15 +191,6 @@ def test_the_margin_of_accuracy_is_on_the_side_of_fewer_right_answers(
     assert found.verdict == expected
     assert found.base == 1 - math.ceil(many / before) / many
     assert found.change == pytest.approx(1 - math.ceil(many / now) / many - found.base)
-
-
-@pytest.mark.loads
-def test_a_change_of_tokens_in_either_direction_costs_twice_the_p(make: Make) -> None:
-    """Six sequences that all agree have p = 1/64 in one direction: too much for two."""
-    for many, verdict in ((6, "undecided"), (7, "changed")):
-        new = [fabricate.row("ev", f"s{n}", gaps=[2.0] * 9) for n in range(many)]
-        tokens = result(gate(make(rows(many)), make(new), ["new_tokens"]), "new_tokens")
-        assert tokens.p_worse == 2 / 2**many and tokens.verdict == verdict
 
 
 # What is refused, each beside the same runs without it, which are compared.
@@ -405,46 +373,6 @@ def test_metrics_are_named() -> None:
         metric_names("totall")
     with pytest.raises(BadInput, match="No metric"):
         metric_names(" , ")
-
-
-def test_holm_leaves_chance_findings_undecided(make: Make) -> None:
-    """A p of 0.02 decides alone, but not among four."""
-    tested = []
-    base, new = make(rows()), make(rows(seed=1))
-    for metric in ("total", "ttft", "tpot", "vision"):
-        chance = 0.02 if metric == "total" else 0.9
-        found = result(gate(base, new, [metric]), metric)
-        tested.append(replace(found, p_no_worse=0.9, p_worse=chance))
-    assert [one.verdict for one in gates._decided(tested)] == ["undecided"] * 4
-    assert next(gates._decided(tested[:1])).verdict == "worse"
-
-
-@pytest.mark.loads
-def test_few_false_alarms_and_few_misses_on_the_margin(make: Make) -> None:
-    """Pairs without a difference, a slow-down of exactly the margin, and one far beyond it."""
-    alarms = {1.0: 0, 1.05: 0, 1.2: 0}
-    passes = dict.fromkeys(alarms, 0)
-    base = make(rows())
-    for seed in range(60):
-        for slower in alarms:
-            report = gate(_noisy(base, seed, 1.0), _noisy(base, seed + 1000, slower), ["total"])
-            alarms[slower] += report.verdict == "worse"
-            passes[slower] += report.verdict == "no worse"
-    assert alarms[1.0] == 0 and alarms[1.05] <= 6 and alarms[1.2] >= 55
-    assert passes[1.0] >= 40 and passes[1.05] <= 6 and passes[1.2] == 0
-
-
-def _noisy(values: RunValues, seed: int, slower: float) -> RunValues:
-    """Totals with heavy tails."""
-    noise = np.exp(0.02 * np.random.default_rng(seed).standard_t(3, size=14))
-    (one,) = values.models
-    samples = {
-        name: replace(of, values={"total": {0: 100 * slower * float(factor)}})
-        for (name, of), factor in zip(one.samples.items(), noise, strict=True)
-    }
-    header = replace(values.header, id=f"run-{seed}")
-    models = (replace(one, samples=samples),)
-    return replace(values, header=header, models=models)
 
 
 ONE = GateResult(

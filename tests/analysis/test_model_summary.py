@@ -97,15 +97,6 @@ def test_a_failure_is_no_zero(tmp_path: Path) -> None:
     assert (ev.capped, ev.texts, ev.samples) == (1, 2, 4)
 
 
-def test_gaps_are_pooled_and_an_answer_of_one_token_has_none(tmp_path: Path) -> None:
-    rows = [fabricate.row(sample="s0", gaps=[1, 3]), fabricate.row(sample="s1", gaps=[5])]
-    found = find(figures(tmp_path, rows), "ev", "itl")
-    assert found is not None and (found.n, found.median, found.high) == (3, 3, 5)
-    single = figures(tmp_path / "single", [fabricate.row(gaps=[])])
-    assert find(single, "ev", "tpot") is None is find(single, "ev", "itl")
-    assert find(single, "ev", "ttft") is not None
-
-
 def grouped() -> list[dict[str, Any]]:
     """Two batches of three and one of two, 100, 200 and 50 ms."""
     return [
@@ -121,18 +112,6 @@ def mixed() -> list[dict[str, Any]]:
 
 def throughputs(folder: Path, rows: list[dict[str, Any]]) -> tuple[Throughput, ...]:
     return model_summary.throughputs(frame([fabricate.run(folder / "r", rows)]))
-
-
-def test_throughput_by_hand(tmp_path: Path) -> None:
-    two, three, alone = throughputs(tmp_path, mixed())
-    assert (three.batch, three.n, three.samples, three.tokens) == (3, 2, 6, 24)
-    assert (three.ms.median, three.ms.low, three.ms.high) == (150, 100, 200)
-    assert (three.tokens_per_s.low, three.tokens_per_s.high) == (60, 120)
-    assert (three.samples_per_s.low, three.samples_per_s.high) == (15, 30)
-    assert (two.batch, two.n, two.samples_per_s.median) == (2, 1, 40)
-    row = fabricate.row("vl")  # single runs stand beside by the same formula
-    assert (alone.label, alone.batch, alone.n) == ("vl", 1, 8)
-    assert alone.tokens_per_s.median == pytest.approx(1000 * row["new_tokens"] / row["total_ms"])
 
 
 def test_a_batch_that_was_cut_counts_the_results_that_were_kept(tmp_path: Path) -> None:

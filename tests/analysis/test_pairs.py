@@ -10,7 +10,6 @@ import numpy as np
 import pytest
 
 from engine.analysis import pairs, statistics
-from engine.analysis.metrics import BY_NAME
 from engine.analysis.results_table import frame
 from tests import fabricate
 
@@ -71,30 +70,6 @@ def test_an_end_printed_as_one_does_not_exclude_equality(
     assert found.verdict == verdict and found.more_samples is None
 
 
-@pytest.mark.loads
-@pytest.mark.parametrize("sequences", [6, 7, 8])
-def test_alike_models_are_seldom_called_different(sequences: int) -> None:
-    """Ratios of alike models, 1 to 3 clips per sequence, judged as compare() judges them."""
-    generator = np.random.default_rng(sequences)
-    groups = [q for q in range(sequences) for _ in range(1 + q % 3)]
-    decided = 0
-    for _ in range(1_000):
-        spread = generator.lognormal(0, 0.3, sequences)[groups]
-        ratios = spread * generator.lognormal(0, 0.1, len(groups))
-        found = statistics.median_interval(list(ratios), groups, ratios=True)
-        decided += pairs._verdict(found, 1.0) in ("less", "more")
-    assert decided <= 50 + 3 * (50 * 0.95) ** 0.5
-
-
-def test_samples_of_few_sequences_carry_no_interval(tmp_path: Path) -> None:
-    rows = fabricate.pair(20)
-    for index, row in enumerate(rows):
-        row["sequence"] = f"q{(index // 2) % 5}"
-    found = pairs.compare(table(tmp_path, rows), "ev", "vl", "total")
-    assert found.verdict == "unknown" and found.ratio is None and "5 sequences" in found.reason
-    assert found.n == 20
-
-
 def width(interval: statistics.Interval) -> float:
     return interval.high - interval.low
 
@@ -110,33 +85,6 @@ def test_dependent_clips_widen_the_interval(tmp_path: Path) -> None:
     assert together.ratio and apart.ratio and together.difference and apart.difference
     assert width(together.ratio) > 1.5 * width(apart.ratio)
     assert width(together.difference) > 1.5 * width(apart.difference)
-
-
-def test_only_samples_of_both_and_the_median_of_repeats(tmp_path: Path) -> None:
-    rows = [
-        *(fabricate.row("ev", "s0", repeat=i, prefill=p) for i, p in enumerate((1.0, 50.0, 3.0))),
-        fabricate.row("vl", "s0", prefill=6.0),
-        fabricate.row("ev", "s1"),
-        fabricate.failed("vl", "s1"),
-        fabricate.row("vl", "s2"),
-        fabricate.row("vl", "s0", repeat=9, phase="warmup", prefill=99.0),
-    ]
-    both = pairs.paired(table(tmp_path, rows), "ev", "vl", BY_NAME["prefill"])
-    assert both[["sample", "sequence", "a", "b"]].values.tolist() == [["s0", "q-s0", 3.0, 6.0]]
-
-
-def test_samples_are_paired_by_name_and_not_by_position(tmp_path: Path) -> None:
-    """vl takes twice as long on every sample, whatever the order of its results."""
-    names, shuffled = [f"s{n}" for n in range(9)], [f"s{n}" for n in (7, 3, 8, 1, 5, 2, 6, 4)]
-    rows = [fabricate.row("ev", name, prefill=1.0 + int(name[1])) for name in names]
-    rows += [fabricate.row("vl", name, prefill=2.0 + 2 * int(name[1])) for name in shuffled]
-    lines = table(tmp_path, rows)
-    found = pairs.compare(lines, "ev", "vl", "prefill")
-    assert found.n == 8 and found.ratio is not None
-    assert (found.ratio.low, found.ratio.high) == (0.5, 0.5) and found.verdict == "less"
-    both = pairs.paired(lines, "vl", "ev", BY_NAME["prefill"])
-    assert set(both["sample"]) == set(shuffled) and (both["a"] == 2 * both["b"]).all()
-    assert (both["sequence"] == "q-" + both["sample"]).all()
 
 
 def test_cached_totals_are_compared_with_nothing(tmp_path: Path) -> None:

@@ -52,11 +52,3 @@ def test_what_is_not_known_has_no_figure(earlier: EarlierRun) -> None:
     assert "Duration: not known" in told and "Disk: not known" in told
     assert run_planning.short(none, earlier).startswith("Duration not known (from run ")
     assert "run 10 samples first" in run_planning.nothing_known(("ev", "vl"))
-
-
-def test_one_line(earlier: EarlierRun) -> None:
-    assert run_planning.short(KNOWN, earlier) == (
-        f"About 12 min 2 s and 3.0 MiB for 140 results (from run {earlier.run.id})."
-    )
-    busy = run_planning.short(KNOWN, replace(earlier, busy=("ev",)))
-    assert busy.endswith(", on a busy machine).")

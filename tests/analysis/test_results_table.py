@@ -2,9 +2,6 @@
 
 from __future__ import annotations
 
-import csv
-import subprocess
-import sys
 from pathlib import Path
 from typing import Any
 
@@ -17,48 +14,6 @@ from engine.report import export
 from tests import fabricate
 
 ROOT = Path(__file__).resolve().parents[2]
-
-
-def test_each_result_is_where_it_belongs(tmp_path: Path) -> None:
-    rows = [
-        fabricate.row(phase="warmup", cold=True),
-        fabricate.row(sample="s1", cold=True),
-        fabricate.row(sample="s2", paused_ms=40.0),
-        fabricate.row(sample="s3"),
-        *fabricate.batch(["s5", "s6"]),
-        fabricate.failed(sample="s4"),
-    ]
-    table = frame([fabricate.run(tmp_path / "r", rows)])
-    assert list(table["group"]) == [
-        "warm-up", "cold", "after a pause", "measured", "in a batch", "in a batch", "measured",
-    ]  # fmt: skip
-    assert list(table["batch"]) == [1, 1, 1, 1, 2, 2, 1]
-    assert list(measured(table)["sample"]) == ["s3"]
-    last = table.iloc[-1]
-    assert (
-        last["error"] == "It broke." and np.isnan(last["total_ms"]) and len(last["token_ms"]) == 0
-    )
-    assert table.iloc[3]["total_ms"] == 30.0 and table.iloc[3]["decode_ms"] == 14.0
-    assert table.iloc[3]["prefill_ms"] == 8.0 and table.iloc[3]["steps_ms"] == 6.0
-
-
-def test_the_certificate_is_named_only_where_it_covers_the_row(tmp_path: Path) -> None:
-    near = {"state": "not covered", "certificate": "c" * 64, "missing": ["sampling"]}
-    rows = [fabricate.row(standing=near), fabricate.row(sample="s2", verified="d" * 64)]
-    run = fabricate.run(tmp_path / "r", rows)
-    assert list(frame([run])["verified"]) == [None, "d" * 64]
-    lines = list(csv.DictReader(export.write([run], "csv").splitlines()))
-    assert [line["verified"] for line in lines] == ["", "d" * 64]
-
-
-def test_two_runs_of_one_model_are_told_apart(tmp_path: Path) -> None:
-    first = fabricate.run(tmp_path / "a", [fabricate.row("ev"), fabricate.row("vl")])
-    second = fabricate.run(tmp_path / "b", [fabricate.row("ev")])
-    assert labels(frame([first])) == ["ev", "vl"]
-    both = labels(frame([first, second]))
-    assert both == [f"ev · {first.id}", f"vl · {first.id}", f"ev · {second.id}"]
-    twice = labels(frame([first, first]))
-    assert len(twice) == 4 and all("(" in label for label in twice)
 
 
 @pytest.mark.loads
@@ -106,33 +61,6 @@ def test_models_and_runs_on_different_devices_are_named_with_them(tmp_path: Path
     two = [fabricate.run(tmp_path / n, rows) for n, rows in (("b", slow), ("c", fast))]
     assert labels(frame(two)) == ["ev · EPYC, 1 thread", "vl · H200", "im"]
     assert labels(frame(two[:1])) == ["ev"] and labels(frame(two[1:])) == ["vl", "im"]
-
-
-def test_a_device_that_was_always_shared_is_said_to_be(tmp_path: Path) -> None:
-    shared = {"node": "n1", "actor": "x", "shares": ["device", "cores"]}
-    rows = [fabricate.row(environment=EPYC, where=shared), fabricate.failed("ev", "s1")]
-    table = frame([fabricate.run(tmp_path / "a", rows)])
-    assert labels(table) == ["ev · shared device and cores"]
-    assert devices(table) == {labels(table)[0]: "EPYC, 1 thread, shared device and cores"}
-    alone = [fabricate.row("vl", environment=EPYC, where=shared | {"shares": []})]
-    assert labels(frame([fabricate.run(tmp_path / "b", alone)])) == ["vl"]
-    both = frame([fabricate.run(tmp_path / "c", rows + alone)])
-    name = "EPYC, 1 thread"
-    assert labels(both) == [f"ev · {name}, shared device and cores", f"vl · {name}"]
-
-
-def test_warm_up_alone_is_no_label_beside_results(tmp_path: Path) -> None:
-    """As after a resume, where a worker of another type warms up and has nothing left to answer."""
-    warm = [fabricate.row(environment=H200, phase="warmup")]
-    rows = [*warm, fabricate.row(environment=EPYC), fabricate.row("vl", environment=EPYC)]
-    table = frame([fabricate.run(tmp_path / "a", rows)])
-    assert next(iter(table["label"])) == "ev · H200"  # its times stay apart
-    assert labels(table) == ["ev · EPYC, 1 thread", "vl · EPYC, 1 thread"]
-    assert list(devices(table)) == labels(table)
-    only = fabricate.run(tmp_path / "b", warm)
-    assert labels(frame([only])) == ["ev"]
-    beside = frame([only, fabricate.run(tmp_path / "c", rows[1:])])
-    assert labels(beside)[0] == f"ev · {only.id} · H200"  # a run of its own
 
 
 def backend(ran: str | None, asked: str = "compiled") -> dict[str, dict[str, str | None]]:
@@ -185,18 +113,6 @@ def test_what_a_row_does_not_know_is_none(tmp_path: Path) -> None:
     assert table.empty and labels(table) == [] and measured(table).empty
 
 
-@pytest.mark.loads
-def test_importing_does_not_load_pandas() -> None:
-    analysis = ("results_table", "statistics", "pairs")
-    modules = [*(f"engine.analysis.{name}" for name in analysis), "engine.storage.run_store"]
-    code = f"import sys, engine.jobs.queue, {', '.join(modules)}; print(*sys.modules)"
-    done = subprocess.run(
-        [sys.executable, "-c", code], cwd=ROOT, capture_output=True, text=True, check=True
-    )
-    loaded = set(done.stdout.split())
-    assert not loaded & {"pandas", "torch"} and loaded > set(modules)
-
-
 def seen_by(tmp_path: Path, name: Any, rows: list[dict[str, Any]]) -> Lens:
     return look(frame([fabricate.run(tmp_path / "r", rows)]), name)
 
@@ -244,22 +160,3 @@ def test_a_cut_answer_keeps_what_the_cache_saved_it(tmp_path: Path) -> None:
     assert seen["new_tokens"].to_dict() == {"ev": 2, "vl": 2}
     assert seen["total_ms"].to_dict() == {"ev": 25, "vl": 27}
     assert seen["uncached_total_ms"].to_dict() == {"ev": 25, "vl": 27 + 90}
-
-
-def test_a_model_that_several_devices_answered_for_is_one_model(tmp_path: Path) -> None:
-    names = {"s0": {"hardware": "A", "device": "cuda"}, "s1": {"hardware": "B", "device": "cuda"}}
-    rows = [row | {"environment": names[row["sample"]]} for row in BOTH]
-    seen = seen_by(tmp_path, "first", rows)
-    assert set(seen.table["sample"]) == {"s0", "s1"} and seen.table["label"].nunique() == 4
-    assert list(seen.table["new_tokens"]) == [3, 3, 2, 2]
-    again = BOTH[0] | {"environment": names["s1"], "repeat": 1}  # the same sample, elsewhere
-    assert len(seen_by(tmp_path / "again", "first", [*rows, again]).table) == 5
-
-
-def test_natural_and_forced_results_do_not_meet(tmp_path: Path) -> None:
-    rows = [fabricate.row("ev", "s0"), fabricate.row("ev", "s1", forced=True)]
-    assert list(seen_by(tmp_path / "a", "natural", rows).table["sample"]) == ["s0"]
-    forced = seen_by(tmp_path / "b", "forced", rows)
-    assert list(forced.table["sample"]) == ["s1"] and "results of 4 tokens" in forced.note
-    assert seen_by(tmp_path / "c", "forced", BOTH).table.empty
-    assert seen_by(tmp_path / "d", "first", []).table.empty

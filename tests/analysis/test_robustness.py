@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from engine.analysis import agreement, pairs, results_table, robustness, speedup
+from engine.analysis import agreement, results_table, robustness
 from engine.analysis.robustness import Curve, Measure, Robustness
 from engine.media_options import perturbations
 from engine.storage import run_store
@@ -95,41 +95,6 @@ def reference(tmp_path_factory: pytest.TempPathFactory) -> Run:
     return run(tmp_path_factory.mktemp("reference"), "drop:0")
 
 
-def test_runs_without_a_change_have_no_curves(tmp_path: Path, reference: Run) -> None:
-    for runs in ([run(tmp_path, "")], [reference], []):
-        assert robustness.find(runs) is None
-
-
-def test_changed_answers_and_right_attributes_are_counted(tmp_path: Path) -> None:
-    runs = sweep(tmp_path, 0, 3, 6)
-    found = robustness.find(runs[::-1])  # the order of the runs does not matter
-    curve = curves(found, "changed")["ev"]
-    assert shares(curve) == [0, 3 / 12, 6 / 12]
-    assert [point.strength for point in curve.points] == [0, 0.1, 0.2]
-    assert (curve.points[0].low, curve.points[0].high) == (0, 0)
-    half = curve.points[2]
-    assert half.low is not None and half.high is not None and half.low < 0.5 < half.high
-    assert (half.n, half.sequences, half.failed) == (12, 12, 0)
-    curve = curves(found, "attributes")["vl"]
-    assert shares(curve) == [1, 1 - 3 / 24, 1 - 6 / 24]  # the time of day stays right
-    assert curve.points[0].n == 24
-
-
-def test_without_demo_scenes_only_changes_are_counted(tmp_path: Path) -> None:
-    """And other changes of all runs are named; five sequences give no interval."""
-
-    def rows(model: str, sample: str) -> Mapping[str, Any]:
-        return {"sequence": f"q{SAMPLES.index(sample) % 5}"}
-
-    found = robustness.find([run(tmp_path, f"jitter:1ms,drop:{one}", rows) for one in ("0", "0.5")])
-    assert found is not None and found.measures == ("changed",)
-    assert (found.change, found.others, found.seed) == ("drop", "jitter:1ms", 7)
-    curve = curves(found, "changed")["ev"]
-    last = curve.points[-1]
-    assert shares(curve) == [0, 0]
-    assert (last.sequences, last.n, last.low, last.high) == (5, 12, None, None)
-
-
 def test_a_failed_result_is_in_no_share_and_is_counted(tmp_path: Path, reference: Run) -> None:
     part = run(tmp_path, "drop:0.9", failing("s0", "s1"))
     found = robustness.find([reference, part])
@@ -144,24 +109,6 @@ def test_a_failed_result_is_in_no_share_and_is_counted(tmp_path: Path, reference
     lacking = run(tmp_path, "drop:0", failing("s0"))  # counts nowhere
     points = curves(robustness.find([lacking, part]), "changed")["ev"].points
     assert [point.n for point in points] == [11, 10]
-
-
-def test_runs_of_several_repeats_pair_by_repeat(tmp_path: Path) -> None:
-    runs = []
-    for number, text in enumerate(("drop:0", "drop:0.5")):
-        header = fabricate.header(("ev",), SAMPLES)
-        plan = replace(header.plan, perturb=perturbations(text), repeat=2)
-        here = replace(header, plan=plan, id=f"run-{number}")
-        rows = [
-            fabricate.row("ev", sample, repeat=repeat, token_ids=[repeat, 2, 3, 4])
-            for repeat in (1, 0)  # each has its own answer
-            for sample in SAMPLES
-        ]
-        with run_store.create(here, tmp_path / str(number)) as writer:
-            for row in fabricate.parsed(rows):
-                writer.append(row)
-        runs.append(run_store.read(writer.folder))
-    assert shares(curves(robustness.find(runs), "changed")["ev"]) == [0, 0]
 
 
 def test_prepared_event_images_at_strength_zero_are_noted(tmp_path: Path) -> None:
@@ -239,19 +186,6 @@ def test_right_options_are_counted(tmp_path: Path) -> None:
     runs = [run(tmp_path, f"drop:0.{n}", rows(right)) for n, right in enumerate((12, 9))]
     curve = curves(robustness.find(runs), "choices")["ev"]
     assert shares(curve) == [1, 0.75] and curve.points[0].n == 12
-
-
-# Perturbed results never mix with others.
-def test_labels_of_other_strengths_form_no_pair(tmp_path: Path) -> None:
-    table = results_table.frame(sweep(tmp_path, 0, 3))
-    plain_ev, _, ev, vl = results_table.labels(table)
-    assert "drop:0.1" in ev and "drop" not in plain_ev
-    mixed = pairs.compare(table, plain_ev, vl, "total")
-    assert mixed.verdict == "unknown" and mixed.n == 0 and "not perturbed alike" in mixed.reason
-    assert pairs.compare(table, ev, vl, "total").n == 12
-    assert speedup.split(table, plain_ev, vl) is None
-    assert speedup.split(table, ev, vl) is not None
-    assert len(agreement.by_ratio(table, plain_ev, vl)) == 0
 
 
 def test_answers_are_cut_and_compared_with_those_of_equal_inputs(

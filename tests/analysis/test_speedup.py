@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 import math
-from itertools import permutations
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
 
-from engine.analysis import pairs, speedup
+from engine.analysis import speedup
 from engine.analysis.results_table import frame
 from engine.analysis.speedup import FACTORS, PER_TOKEN, TOKENS, split_of
 from engine.palette import UNACCOUNTED
@@ -46,22 +45,6 @@ def test_any_split_adds_and_multiplies_up_exactly() -> None:
         assert [1 / p.factor for p in turned.parts] == pytest.approx(
             [p.factor for p in found.parts]
         )
-
-
-def test_it_is_the_mean_over_all_orders() -> None:
-    first, second = [2.0, 3.0, 5.0], [7.0, 1.0, 4.0]
-
-    def value(x: list[float]) -> float:
-        return x[0] * x[1] + x[2]
-
-    wanted = [0.0] * 3
-    for order in permutations(range(3)):
-        now = list(first)
-        for player in order:
-            before = value(now)
-            now[player] = second[player]
-            wanted[player] += (value(now) - before) / 6
-    assert speedup.shapley(first, second, value) == pytest.approx(wanted)
 
 
 def test_recorded_means_give_the_known_story() -> None:
@@ -107,30 +90,6 @@ def times(ev: list[float], vl: list[float]) -> list[dict[str, Any]]:
     return [fabricate.row(m, f"s{i}", prefill=ms) for m, some in both for i, ms in enumerate(some)]
 
 
-@pytest.mark.parametrize(
-    ("ev", "vl", "verdict", "borne"),
-    [
-        ([8.0] * 6, [16.0 + i for i in range(6)], "less", True),
-        ([8.0] * 6, [8.0] * 6, "equal", True),
-        ([8.0] * 3, [16.0] * 3, "unknown", False),
-        ([8.0 + i % 4 for i in range(12)], [8.0 + (i + 2) % 5 for i in range(12)], "undecided",
-         False),
-        # ev is faster on nearly all, and one outlier turns the mean round.
-        ([8.0] * 11 + [900.0], [16.0] * 12, "less", False),
-        ([8.0] * 12, [8.0] * 11 + [900.0], "equal", False),
-    ],
-)  # fmt: skip
-def test_means_are_a_conclusion_only_where_the_pairs_bear_them_out(
-    tmp_path: Path, ev: list[float], vl: list[float], verdict: str, borne: bool
-) -> None:
-    table = frame([fabricate.run(tmp_path / "r", times(ev, vl))])
-    turned = {"less": "more"}.get(verdict, verdict)
-    for a, b, expected in (("ev", "vl", verdict), ("vl", "ev", turned)):
-        found, total = speedup.split(table, a, b), pairs.compare(table, a, b, "total")
-        assert found is not None and speedup.supported(found, total.verdict) is borne
-        assert total.verdict == expected
-
-
 def split(folder: Path, rows: list[dict[str, Any]]) -> speedup.Split | None:
     return speedup.split(frame([fabricate.run(folder, rows)]), "ev", "vl")
 
@@ -144,23 +103,6 @@ def test_a_sample_counts_once_whatever_its_repeats(tmp_path: Path) -> None:
     assert found is not None and found.n == 2
     assert parts(found)["prefill"].a == pytest.approx(20.0)
     assert found.ratio == pytest.approx(1.0)
-
-
-def test_lengths_are_the_tokens_part_and_single_tokens_have_no_time_per_token(
-    tmp_path: Path,
-) -> None:
-    sizes = {"ev": 4, "vl": 14}
-    rows = [
-        fabricate.row(model, f"s{i}", gaps=[2.0] * (size + i))
-        for model, size in sizes.items()
-        for i in range(3)
-    ]
-    found = split(tmp_path / "r", rows)
-    assert found is not None
-    assert parts(found)[TOKENS].ms == pytest.approx(20.0)
-    assert parts(found)[TOKENS].factor == pytest.approx(found.ratio)
-    found = split(tmp_path / "single", [fabricate.row(model, gaps=[]) for model in sizes])
-    assert found is not None and parts(found)[PER_TOKEN].ratio is None and found.ratio == 1.0
 
 
 def test_cached_results_have_no_split(tmp_path: Path) -> None:

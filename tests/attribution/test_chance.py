@@ -40,31 +40,5 @@ def test_a_strong_place_is_named_only_for_words_that_the_model_considers(
     assert found.sentence.endswith(told) is not named
 
 
-def test_words_that_lose_as_much_everywhere_have_no_place() -> None:
-    sums = maps(np.random.default_rng(3))
-    sums[:, 0] += 12  # the largest of all losses, but in every cell
-    found = chance.permutation_test(sums, 1.0)
-    assert found.p > BY_CHANCE and "No part of the picture" in found.sentence
-
-
 def test_a_map_without_any_loss_is_by_chance() -> None:
     assert chance.permutation_test(np.zeros((CELLS, 1 + RANDOM)), 1.0).p == 1.0
-
-
-def test_the_weight_of_a_token_is_the_least_probability_before_it() -> None:
-    plain = np.log([[0.9, 0.5], [0.1, 0.5], [0.8, 0.5]])
-    assert chance.weights(plain[:, 0]) == pytest.approx([1.0, 0.9, 0.1])
-    changed = plain - np.array([[1.0, 0.0], [1.0, 0.0], [1.0, 2.0]])
-    assert chance.weighted(plain, changed) == pytest.approx([2.0, 0.2])
-
-
-def test_an_excluded_random_token_loses_nothing() -> None:
-    plain = np.array([[-1.0, -np.inf]])
-    assert chance.weighted(plain, np.array([[-3.0, -np.inf]])).tolist() == [2.0, 0.0]
-
-
-def test_random_tokens_are_ordinary_and_the_same_each_time() -> None:
-    found = chance.random_tokens(50, [0, 1, 2], 3)
-    assert found.shape == (3, chance.RANDOM) and found.min() > 2 and found.max() < 50
-    assert (found == chance.random_tokens(50, [0, 1, 2], 3)).all()
-    assert len(set(found.ravel().tolist())) == 47

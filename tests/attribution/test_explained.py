@@ -3,7 +3,6 @@ kept with a run comes back as it was, without its pictures."""
 
 from __future__ import annotations
 
-import json
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -15,17 +14,14 @@ from msgspec.structs import replace as changed
 
 from engine.attribution import explained as kept
 from engine.attribution.explained import (
-    WEIGHT,
     ExplainOptions,
     ExplainRequest,
     Explanation,
     as_json,
-    place,
-    smoothed,
 )
 from engine.errors import BadInput, StoreError
 from engine.storage import explanations
-from engine.storage.explanations import CellLoss, Chance, Cost, MomentLoss
+from engine.storage.explanations import CellLoss, Chance, MomentLoss
 from engine.types import Box, RunRequest, Sample
 from tests import fabricate
 from tests.attribution.made import explanation
@@ -66,45 +62,6 @@ def test_options_out_of_range_are_refused(values: dict[str, Any], told: str) -> 
     assert told in str(error.value)
 
 
-@pytest.mark.parametrize(
-    ("words", "told"),
-    [
-        ("", "The text to explain is empty"),
-        ("  \n", "The text to explain is empty"),
-        ("a" * 2001, "2,001 characters: shorten it to 2,000"),
-        ("a \udcff car", "which is not a character: use UTF-8"),
-    ],
-)
-def test_words_of_no_use_are_refused(words: str, told: str) -> None:
-    with pytest.raises(BadInput, match=told):
-        ExplainRequest(run(), words)
-
-
-def test_places_are_named() -> None:
-    assert place((0, 0.4, 0.1, 0.5)) == "left, middle height"
-    assert place((0.9, 0.9, 1, 1)) == "right, bottom"
-    assert place((0.4, 0, 0.6, 0.1)) == "middle, top"
-
-
-def test_fine_cells_replace_the_coarse_cell_that_holds_them() -> None:
-    left, right = cell((0, 0, 0.5, 1), 1.0, False), cell((0.5, 0, 1, 1), 3.0, False)
-    fine = cell((0.5, 0, 0.75, 0.5), 2.0), cell((0.75, 0, 1, 0.5), 0.5)
-    found = explained(left, right, *fine)
-    assert found.shown_cells == (left, *fine)
-    assert [one.nats for one in found.strongest] == [2.0, 1.0, 0.5]
-
-
-def test_a_result_is_plain_json() -> None:
-    found = as_json(explained(cell((0, 0, 1, 1), 1.5)))
-    assert json.loads(json.dumps(found, allow_nan=False))["cells"][0]["nats"] == 1.5
-
-
-def test_the_cost_says_what_is_not_known() -> None:
-    assert Cost(43, 7).sentence == "43 encodings, 7 prefills; time: not measured yet."
-    assert Cost(2, 2, 0.01).sentence == "2 encodings, 2 prefills; time: under 0.1 s."
-    assert Cost(43, 1, 12.3).sentence == "43 encodings, 1 prefill; time: about 12 s."
-
-
 GRID = 4
 
 
@@ -120,32 +77,6 @@ def losses(**strong: float) -> dict[Box, float]:
 
 def strongest(values: dict[Box, float]) -> Box:
     return max(values, key=lambda box: values[box])
-
-
-def test_the_middle_of_three_beats_a_larger_loss_beside_them() -> None:
-    found = losses(c0r1=3.0, c1r1=3.0, c2r1=3.4)
-    assert strongest(found) == square(2, 1)  # control: the raw map
-    assert strongest(smoothed(found, GRID)) == square(1, 1)
-
-
-def test_a_single_loss_stays_where_it_is_with_its_weight() -> None:
-    values = smoothed(losses(c2r2=1.0), GRID)
-    assert strongest(values) == square(2, 2)
-    assert values[square(2, 2)] == WEIGHT[0, 0] / sum(WEIGHT.values())
-    assert values[square(0, 0)] == 0.0
-
-
-def test_beyond_the_picture_nothing_is_lost() -> None:
-    even = smoothed(dict.fromkeys(losses(), 1.0), GRID)
-    assert even[square(1, 1)] == 1.0 and even[square(0, 0)] < 1.0
-
-
-def test_a_coarse_cell_fills_its_places() -> None:
-    fine = {box: loss for box, loss in losses(c2r2=2.0).items() if box[0] >= 0.5 and box[1] >= 0.5}
-    coarse = {square(0, 0, 2): 0.0, square(2, 0, 2): 0.0, square(0, 2, 2): 0.2}
-    values = smoothed({**fine, **coarse}, GRID)
-    assert set(values) == {*fine, *coarse} and strongest(values) == square(2, 2)
-    assert values[square(0, 2, 2)] > values[square(0, 0, 2)] > 0
 
 
 def whole() -> Explanation:
@@ -171,17 +102,6 @@ def test_what_is_kept_comes_back(tmp_path: Path) -> None:
     back = kept.restored(stored, run())
     assert as_json(back) == as_json(found) and back.pictures == ()
     assert back.strongest == found.strongest
-
-
-def test_all_maps_can_be_kept(tmp_path: Path) -> None:
-    folder, found = fabricate.run(tmp_path / "run", []).folder, whole()
-    for side in (2, 3, 7, 8, 12, 30, 31, 32):
-        options = ExplainOptions(grid=side, side=1, coarse=0)
-        cells_of = tuple(changed(cell, nats=0.5) for cell in kept.fine_cells(options))
-        request = replace(found.request, options=options)
-        kept.keep(folder, changed(found, request=request, cells=cells_of), side)
-    for stored in explanations.read(folder):
-        assert len(kept.restored(stored, run()).cells) == stored.repeat**2
 
 
 def test_impossible_options_are_refused(tmp_path: Path) -> None:

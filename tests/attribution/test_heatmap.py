@@ -8,7 +8,7 @@ import numpy as np
 from PIL import Image as Pictures
 
 from engine.attribution import heatmap
-from engine.attribution.explained import Explanation, nats_text
+from engine.attribution.explained import Explanation
 from tests.attribution import made
 from tests.attribution.test_explained import cell
 
@@ -29,12 +29,6 @@ def test_gains_have_another_colour_and_smaller_losses_a_weaker_one() -> None:
     assert heatmap.colour(0.0, 0.0)[3] == 0
 
 
-def test_losses_in_words() -> None:
-    assert [nats_text(one) for one in (4.812, -0.021, -0.001, 0.0)] == [
-        "+4.81 nats", "-0.02 nats", "0.00 nats", "0.00 nats",
-    ]  # fmt: skip
-
-
 def colours(found: Explanation, pictures: int = 1) -> np.ndarray:
     """The sheet's pixels."""
     data = heatmap.sheet(found, (GREY,) * pictures)
@@ -49,14 +43,3 @@ def test_a_sheet_shows_every_picture_under_the_map_and_frames_the_strongest_cell
     assert kept[0] == [128, 128, 128] and kept[1][0] > 128 > kept[1][2]
     assert page.max() == 255 and page.min() == 0  # the frame
     assert colours(found, 2).shape != page.shape
-
-
-def test_a_map_that_may_be_chance_is_pale_and_has_no_frame() -> None:
-    page = colours(made.explanation(chance=made.NO_CHANCE))
-    assert page.max() < 200 and page.min() > 50 and page.std() > 0
-
-
-def test_a_coloured_picture_is_grey_below_the_map() -> None:
-    red = np.full((20, 40, 3), (200, 0, 0), np.uint8)
-    page = heatmap.overlaid(red, (cell(LEFT, 0.0), cell(RIGHT, 1.0)))
-    assert page[0, 0].tolist() == [60] * 3 and len(set(page[0, 39])) == 3  # 0.299 of the red

@@ -54,31 +54,6 @@ def test_frames_change_within_the_box_only(fill: Fill) -> None:
         assert not np.array_equal(outside(before, moved, canvas), outside(after, moved, canvas))
 
 
-def test_the_plain_pictures_stay_as_they_are() -> None:
-    plain = video()
-    before = [picture.copy() for picture in plain.images]
-    Occlusion(plain).without(BOX)
-    assert all(map(np.array_equal, before, plain.images))
-
-
-def test_a_blurred_box_has_lost_its_content() -> None:
-    picture = np.zeros((64, 64, 3), np.uint8)
-    picture[::2] = 255  # stripes of the strongest contrast
-    steps = np.abs(np.diff(occlusion.blurred(picture).astype(int), axis=0))
-    assert int(steps.max()) < 8
-
-
-@pytest.mark.parametrize("upright", [False, True])
-def test_the_blur_is_a_share_of_the_longer_side(upright: bool) -> None:
-    """An edge is smeared as by a normal distribution of 0.08 x 200 = 16 pixels."""
-    picture = np.zeros((30, 200, 3), np.uint8)
-    picture[:, 100:] = 255
-    found = occlusion.blurred(picture.transpose(1, 0, 2).copy() if upright else picture)
-    row = (found[:, 15, 0] if upright else found[15, :, 0]) / 255
-    for pixels, share in ((-16, 0.159), (0, 0.5), (16, 0.841), (32, 0.977)):
-        assert row[100 + pixels] == pytest.approx(share, abs=0.03)
-
-
 def test_neutral_is_the_mean_colour() -> None:
     picture = np.zeros((2, 2, 3), np.uint8)
     picture[0] = (200, 100, 0)
@@ -115,39 +90,12 @@ def without_events(found: Events, split: Split, hidden: Occlusion, box: Box) -> 
     return pictures
 
 
-def test_boxes_of_event_pictures_are_of_the_largest() -> None:
-    pictures = (np.zeros((8, 8, 3), np.uint8), np.zeros((4, 4, 3), np.uint8))
-    hidden = Occlusion(Media("events", pictures, "d", "pictures"))
-    assert hidden.canvas == (8, 8) and hidden.removal == "painted"
-    large, small = hidden.without((0.25, 0.25, 0.5, 0.5)).images
-    assert (large[2:4, 2:4] == 255).all() and (small[2:4, 2:4] == 255).all()
-    assert int((small == 255).sum()) == 2 * 2 * 3
-    _, beyond = hidden.without((0.5, 0.5, 1.0, 1.0)).images
-    assert not (beyond == 255).any()
-    assert [one.shape for one in hidden.shown()] == [(8, 8, 3), (8, 8, 3)]
-    assert (hidden.shown()[1][:4, :4] == 0).all() and (hidden.shown()[1][4:] == 255).all()
-
-
 def test_a_cell_smaller_than_a_pixel_still_removes_one() -> None:
     assert area((0.99, 0.0, 1.0, 0.01), (4, 4)) == (slice(0, 1), slice(3, 4))
 
 
 def test_the_edges_of_a_box_are_rounded_to_the_nearest_pixel() -> None:
     assert area((0.4, 0.1, 0.9, 0.6), (4, 4)) == (slice(0, 2), slice(2, 4))
-
-
-def test_a_frame_is_replaced_by_its_neighbour() -> None:
-    plain = video()
-    hidden = Occlusion(plain)
-    moments = list(hidden.moments())
-    assert [(one.how, one.label) for one in moments] == [
-        ("replaced", "frame 0"), ("replaced", "frame 3"), ("replaced", "frame 6"),
-    ]  # fmt: skip
-    first, second, _ = plain.images
-    assert hidden.at(moments[0]).images[0] is second and hidden.at(moments[0]).images[1] is second
-    assert hidden.at(moments[1]).images[1] is first
-    digests = {hidden.at(one).digest for one in moments} | {plain.digest}
-    assert len(digests) == 4
 
 
 def test_a_bin_of_raw_events_is_emptied_on_the_same_canvas() -> None:

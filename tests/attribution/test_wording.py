@@ -46,14 +46,3 @@ def test_the_alt_text_names_sample_words_and_places() -> None:
     assert "q · s" in words and "“a car”" in words and "right, bottom" in words
     nothing = wording.alt(explanation(cells=(cell(0, 0, 0.0),)), "s")
     assert "lose nothing" in nothing
-
-
-def test_moments_say_how_they_were_removed() -> None:
-    last = explanation().moments[-1]
-    assert wording.moment(last) == "event image 2, replaced by its neighbour: +1.50 nats"
-
-
-def test_sentences_are_those_of_the_answer_each_once() -> None:
-    answer = "A car is ahead. It is day!\n\n- A tree\nA car is ahead. ..."
-    assert wording.sentences(answer) == ("A car is ahead.", "It is day!", "- A tree")
-    assert wording.sentences(" \n ") == ()

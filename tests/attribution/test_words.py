@@ -41,26 +41,9 @@ def test_words_are_the_tokens_of_their_characters(words: str, scored: tuple[int,
     assert one.token_ids == tuple(range(len(PIECES)))
 
 
-def test_words_that_occur_twice_are_explained_at_the_first_place() -> None:
-    one = found("car")
-    assert one.scored == (1, 2)
-    assert one.notes == ("The words occur 2 times in the answer: the first place is explained.",)
-
-
 def test_a_part_of_a_word_is_not_the_word() -> None:
     assert found("most").said is False
     assert found("left").notes == ()  # "leftmost" is no second place
-
-
-def test_case_and_line_breaks_are_ignored_if_nothing_else_fits() -> None:
-    one = found("a CAR\nis")
-    assert one.said and one.words == "A car is" and one.scored == (0, 3)
-
-
-def test_words_that_were_not_said_are_scored_alone() -> None:
-    one = found("a horse")
-    assert (one.said, one.token_ids, one.scored) == (False, (90, 91), (0, 2))
-    assert one.notes == (texts.NOT_SAID,)
 
 
 def test_words_without_tokens_are_refused() -> None:

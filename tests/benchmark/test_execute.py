@@ -3,10 +3,7 @@
 from __future__ import annotations
 
 import errno
-import json
 import os
-import time
-import weakref
 from collections import Counter
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
@@ -14,7 +11,6 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-import torch
 
 from engine.benchmark import execute
 from engine.errors import BadInput, DatasetError, ModelUnavailable, StoreError
@@ -27,7 +23,6 @@ from engine.storage.run_store import Run
 from engine.types import DecodeConfig
 from tests import fabricate, recordings
 from tests.served.fake_server import in_turn, says, serving, streams, whole
-from tests.tiny import unload_all
 
 pytestmark = pytest.mark.loads
 
@@ -153,58 +148,6 @@ def test_the_rate_of_a_run_that_is_over_falls_no_more(root: Path, tmp_path: Path
         assert first.done == 1 and first.per_s == later.per_s is not None
 
 
-def test_without_warm_up_the_cold_run_is_marked(go: Go) -> None:
-    for entry in registry.entries():
-        registry.unload(entry)
-    found = rows(go(warmup=0))
-    assert [row["cold"] for row in found] == [True, False, False, False]
-
-
-def test_models_take_turns_if_they_fit_into_memory(go: Go, monkeypatch: pytest.MonkeyPatch) -> None:
-    """The order that ran, and the reason, stand in the run's plan."""
-    run = go(name="roomy", models=ALL[1:], warmup=0)
-    first, second = ALL[1:]
-    assert [row["model"] for row in rows(run)[:4]] == [first, second, second, first]
-    assert run.header.plan.order == "interleaved"
-    assert "both models fit into memory at once" in run.header.plan.order_why
-    assert "Order: interleaved" in run.journal[0]["text"]
-    monkeypatch.setattr(registry, "combined_memory", lambda *_: (1000, 1000))
-    run = go(name="tight", models=ALL[1:], warmup=0)
-    assert [row["model"] for row in rows(run)[:4]] == [first] * 4
-    assert "do not fit into memory at once" in run.header.plan.order_why
-
-
-def test_a_run_from_before_orders_were_settled_goes_on(go: Go, tmp_path: Path) -> None:
-    go(Looks(2), order="sequential")
-    path = tmp_path / "run" / "run.json"
-    header = json.loads(path.read_text())
-    del header["plan"]["order_why"]
-    path.write_text(json.dumps(header))
-    run = go_on(tmp_path / "run")
-    assert run.state == "finished" and len(rows(run)) == 4
-
-
-def test_rows_name_cached_stages(go: Go) -> None:
-    found = rows(go(cache="use", repeat=2, warmup=0))
-    sources = [row["stages"]["vision"]["source"] for row in found]
-    assert sources == ["measured"] * 4 + ["cached"] * 4
-
-
-@pytest.mark.parametrize("looks", [1, 2, 3, 5])
-def test_a_cancelled_run_goes_on_and_doubles_nothing(go: Go, tmp_path: Path, looks: int) -> None:
-    folder = tmp_path / "run"
-    run = go(Looks(looks))
-    assert run.state == "stopped" and len(rows(run)) < 4
-    run = go_on(folder)
-    assert run.state == "finished"
-    assert Counter(row["sample"] for row in rows(run)) == {f"id-{i}": 1 for i in range(4)}
-    keys = [row.task for _, row in run.results()]
-    assert len(set(keys)) == len(keys)
-    events = [entry["event"] for entry in run.journal]
-    events = [event for event in events if event != "loaded"]
-    assert events[0] == "started" and events[-3:] == ["stopped", "resumed", "finished"]
-
-
 @pytest.mark.parametrize("mode", ["decoupled", "hooked"])
 def test_an_answer_cut_by_cancel_is_no_row(go: Go, mode: str) -> None:
     config = DecodeConfig(max_new_tokens=20, min_new_tokens=20)
@@ -212,49 +155,6 @@ def test_an_answer_cut_by_cancel_is_no_row(go: Go, mode: str) -> None:
     run = go(watcher, decode=config, mode=mode)
     assert [row.new_tokens for _, row in run.results()] == [20, 20]
     assert [row["new_tokens"] for row in rows(go_on(run.folder))] == [20] * 4
-
-
-def test_the_journal_says_how_long_a_model_took_to_load(go: Go) -> None:
-    unload_all()
-    run = go()
-    (loaded,) = [entry for entry in run.journal if entry["event"] == "loaded"]
-    assert loaded["model"] in run.header.plan.models and loaded["ms"] > 0
-    again = go(name="again")  # the model is in memory
-    assert not [entry for entry in again.journal if entry["event"] == "loaded"]
-
-
-def test_a_finished_run_that_goes_on_does_nothing(go: Go) -> None:
-    folder = go().folder
-    files = [folder / name for name in (run_store.RESULTS, "journal.jsonl")]
-    before = [file.read_bytes() for file in files]
-    go_on(folder)
-    assert [file.read_bytes() for file in files] == before
-
-
-def test_the_header_has_the_threads_of_the_models(go: Go, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv("STAGESCOPE_THREADS", "1")
-    unload_all()
-    torch.set_num_threads(2)  # before the first load
-    run = go()
-    said = {row["environment"]["threads"] for row in rows(run)}
-    assert said == {run.header.environment["threads"]} == {"1"}
-
-
-def test_a_model_loaded_again_is_warmed_up_again(go: Go, tmp_path: Path) -> None:
-    folder = tmp_path / "run"
-    go(Looks(3))
-    registry.unload(registry.entry("tiny-llava"))
-    run = go_on(folder)
-    warm = rows(run, "warmup")
-    assert [row["repeat"] for row in warm] == [0, 1] and not any(row["cold"] for row in rows(run))
-
-
-def test_an_unreadable_sample_gives_rows_with_its_reason(tmp_path: Path, tiny_models: Path) -> None:
-    root = recordings.root(tmp_path / "root", broken=[1])
-    found = rows(start(root, tmp_path / "run", models=ALL[:2]))
-    failed = [row for row in found if row["error"]]
-    assert [row["sample"] for row in failed] == ["id-1", "id-1"] and len(found) == 8
-    assert all("total_ms" not in row and "png" in row["error"] for row in failed)
 
 
 def test_a_record_without_what_a_model_needs(go: Go, root: Path) -> None:
@@ -315,31 +215,6 @@ def test_other_models_run_if_one_does_not_load(go: Go, monkeypatch: pytest.Monke
     assert any("does not fit" in entry["text"] for entry in run.journal)
 
 
-def test_a_finished_model_is_not_kept_in_memory(go: Go, monkeypatch: pytest.MonkeyPatch) -> None:
-    """The registry unloads the first for the second: then its memory is free."""
-    load, held = registry.load, []
-
-    def tight(entry: Any, tokens: int) -> Any:
-        for other in registry.resident():
-            if other != entry:
-                registry.unload(other)
-        assert not any(one() for one in held)
-        adapter = load(entry, tokens)
-        held.append(weakref.ref(adapter))
-        return adapter
-
-    monkeypatch.setattr(registry, "load", tight)
-    models = ("tiny-eventgpt", "tiny-llava")
-    run = go(models=models, order="sequential")
-    assert len(rows(run)) == 8 and [e.name for e in registry.resident()] == ["tiny-llava"]
-
-
-def test_lending_the_device_marks_the_next_row(go: Go) -> None:
-    run = go(Looks(lend=4))  # load, warm-up, first, before the second
-    assert [row["paused_ms"] for row in rows(run)] == [0.0, 25.0, 0.0, 0.0]
-    assert [e["ms"] for e in run.journal if e["event"] == "paused"] == [25.0]
-
-
 def test_a_full_disk_stops_the_run_and_keeps_its_rows(go: Go, tmp_path: Path) -> None:
     folder = tmp_path / "run"
     with full_disk():
@@ -347,33 +222,6 @@ def test_a_full_disk_stops_the_run_and_keeps_its_rows(go: Go, tmp_path: Path) ->
     run = run_store.read(folder)
     assert run.state == "stopped" and len(rows(run)) == 2
     assert len(rows(go_on(folder))) == 4
-
-
-@pytest.mark.parametrize("looks", [2, 4])
-def test_removed_results_end_the_run_with_a_sentence(go: Go, tmp_path: Path, looks: int) -> None:
-    """Between two rows, and after the last one: four samples are four looks."""
-
-    class Remover(Watcher):
-        def give_way(self) -> float:
-            nonlocal looks
-            looks -= 1
-            if not looks:
-                (tmp_path / "run" / run_store.RESULTS).unlink()
-            return 0.0
-
-    with pytest.raises(StoreError, match=r"results\.jsonl was removed.*--resume"):
-        go(Remover(), warmup=0)
-    assert not (tmp_path / "run" / run_store.SUMMARY).exists()
-    go_on(tmp_path / "run")
-    assert len(rows(run_store.read(tmp_path / "run"))) == 4
-
-
-def test_a_clock_set_back_changes_no_duration(go: Go, monkeypatch: pytest.MonkeyPatch) -> None:
-    clock = iter(range(10**9, 0, -(10**5)))
-    monkeypatch.setattr(time, "time", lambda: float(next(clock)))
-    for row in rows(go()):
-        assert row["total_ms"] > 0 and all(stage["ms"] >= 0 for stage in row["stages"].values())
-        assert row["token_ms"] == sorted(row["token_ms"])
 
 
 @pytest.mark.parametrize("what", ["record", "file", "code", "checkpoint"])

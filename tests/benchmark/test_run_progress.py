@@ -8,7 +8,6 @@ from typing import Any
 import pytest
 
 from engine.benchmark import run_progress
-from engine.benchmark.cluster.workers import Workers, WorkerState
 from engine.benchmark.run_progress import Tracker
 from tests import fabricate
 from tests.fabricate import parsed
@@ -56,21 +55,6 @@ def test_types_of_devices_never_meet_in_a_median() -> None:
     assert (live.medians["load"], live.device, live.done) == (2.0, "H200", 3)
 
 
-def test_live_medians_of_different_or_shared_devices_say_so() -> None:
-    """Each model has one type alone, but the two stand in one table."""
-    epyc, h200 = {"device": "cpu", "processor": "EPYC"}, {"device": "cuda:0", "hardware": "H200"}
-    shared = {"node": "n1", "actor": "x", "shares": ["device"]}
-    tracker = Tracker(10, ["ev", "vl", "im"])
-    add(tracker, fabricate.row("ev", environment=epyc, where=shared))
-    assert [live.device for live in tracker.view().models] == ["shared device", "", ""]
-    add(tracker, fabricate.row("vl", environment=epyc, where=shared | {"shares": []}))
-    told = [live.device for live in tracker.view().models]
-    assert told == ["EPYC, shared device", "EPYC", ""]
-    alone = Tracker(10, ["ev", "vl"])
-    add(alone, *(fabricate.row(name, environment=h200) for name in ("ev", "vl")))
-    assert [live.device for live in alone.view().models] == ["", ""]
-
-
 def test_backends_never_meet_in_a_median_and_the_compiled_one_is_said() -> None:
     tracker = Tracker(10, ["ev"])
     for load in (1.0, 3.0):
@@ -91,16 +75,6 @@ def test_new_tokens_of_batches_and_of_single_runs_are_two_medians() -> None:
     add(tracker, fabricate.row(sample="c"))
     medians = tracker.view().models[0].medians
     assert (medians["batch_new_tokens"], medians["new_tokens"]) == (9, 4)
-
-
-def test_the_view_has_the_planned_batch() -> None:
-    assert Tracker(10, ["ev"], batch=4).view().batch == 4
-
-
-def test_a_cached_stage_enters_no_median() -> None:
-    row = fabricate.row(stages={"load": 4, "preprocess": 2, "vision": 1}, cached_ms=10.0)
-    found = run_progress.live_figures(*parsed([row]))
-    assert not {"vision", "total", "ttft"} & set(found) and found["load"] == 4 and "tpot" in found
 
 
 def test_nothing_grows_with_the_run() -> None:
@@ -129,75 +103,3 @@ def test_the_rate_leaves_earlier_sessions_and_pauses_out(clock: list[float]) -> 
     clock[0] += 0.25
     add(tracker, fabricate.row(sample="s6"))
     assert tracker.view().per_s == 4.0  # the first took long: a model was loaded before it
-
-
-@pytest.mark.parametrize("ends", [1, 2])
-def test_the_rate_of_a_session_that_is_over_stays(clock: list[float], ends: int) -> None:
-    tracker = Tracker(10, ["ev"])
-    tracker.begin()
-    for index in range(ends):
-        clock[0] += 2
-        add(tracker, fabricate.row(sample=f"s{index}"))
-    tracker.end()
-    clock[0] += 1000
-    assert tracker.view().per_s == 0.5
-
-
-def test_a_wall_clock_that_jumps_changes_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
-    tracker = Tracker(3, ["ev"])
-    tracker.begin()
-    monkeypatch.setattr(time, "time", lambda: -1e9)
-    add(tracker, fabricate.row())
-    view = tracker.view()
-    assert view.per_s and view.per_s > 0 and view.left_s and view.left_s > 0
-
-
-def test_a_model_that_was_given_up_needs_no_more_time(clock: list[float]) -> None:
-    tracker = Tracker(10, ["ev", "vl"])
-    tracker.begin()
-    clock[0] += 1
-    add(tracker, fabricate.row())
-    before = tracker.view().left_s
-    tracker.give_up("vl", "It failed.")
-    after = tracker.view()
-    assert before and after.left_s and after.left_s < before
-    assert after.models[1].given_up == "It failed."
-
-
-def test_a_batch_ends_once_however_many_it_holds(clock: list[float]) -> None:
-    tracker = Tracker(100, ["ev"])
-    tracker.begin()
-    for number in range(3):
-        clock[0] += 2
-        names = [f"s{number}-{i}" for i in range(4)]
-        add(tracker, *fabricate.batch(names, ms=2000.0, tokens=5))
-    view = tracker.view()
-    assert view.done == 12 and view.per_s == 2.0
-    medians = view.models[0].medians
-    assert medians["batch"] == 4 and medians["batch_tokens_per_s"] == 10.0
-    assert medians["new_tokens"] == 5 and not {"total", "ttft", "load"} & set(medians)
-
-
-def test_medians_of_batches_are_those_of_one_size() -> None:
-    tracker = Tracker(100, ["ev"])
-    tracker.begin()
-    add(tracker, *fabricate.batch(["s0", "s1", "s2"], ms=900.0))
-    add(tracker, *fabricate.batch(["s3", "s4"], ms=100.0))
-    add(tracker, fabricate.row(sample="s5"))
-    medians = tracker.view().models[0].medians
-    assert medians["batch"] == 3 and medians["batch_ms"] == 900.0 and "total" in medians
-    add(tracker, *fabricate.batch(["s6", "s7"], ms=100.0))
-    medians = tracker.view().models[0].medians
-    assert medians["batch"] == 2 and medians["batch_ms"] == 100.0  # now the commonest
-    cached = fabricate.batch(["s6", "s7"], ms=1.0, cached=1)
-    assert set(run_progress.live_figures(*parsed(cached[:1]))) == {"batch", "new_tokens"}
-
-
-def test_the_line_says_what_becomes_of_workers_until_the_session_is_over() -> None:
-    tracker, workers = Tracker(4, ["ev"]), Workers()
-    workers["x"] = WorkerState("x", "n", "::1")
-    workers["x"].end("ended: node n has left the cluster")
-    tracker.workers, tracker.current = workers.seen(), workers.words()
-    assert tracker.view().line == "0 of 4 results; no worker left"
-    tracker.current = ""
-    assert tracker.view().line == "0 of 4 results"

@@ -66,41 +66,6 @@ def small(monkeypatch: pytest.MonkeyPatch) -> Any:
     return plant
 
 
-def test_rows_say_how_many_ran_together_and_answers_stay(go: Go) -> None:
-    models = ("tiny-llava", "tiny-eventgpt")
-    run = go(models=models, batch=3, warmup=1, order="sequential")
-    found = rows_of(run)
-    assert sizes(run) == [3, 3, 3, 3, 3, 3, 1] * 2 and sizes(run, "warmup") == [3] * 3 * 2
-    assert {row["batch_asked"] for row in found} == {3}
-    ids = [row.get("batch_id") for row in found]
-    assert len(set(ids[:3])) == len(set(ids[3:6])) == 1 and len(set(ids)) == 5
-    assert all(
-        len({r["model"] for r in found if r.get("batch_id") == i}) == 1 for i in set(ids[:6])
-    )
-    assert found[6]["total_ms"] > 0 and found[0]["total_ms"] is None
-    assert answers(run) == answers(go(name="single", models=models))
-    assert run.state == "finished"
-    assert '"throughput": [\n' in (run.folder / run_store.SUMMARY).read_text()
-
-
-@pytest.mark.parametrize(("most", "expected"), [(4, [4] * 4 + [3] * 3), (2, [2] * 4 + [2, 2, 1]),
-                                                (1, [1] * 7)])  # fmt: skip
-def test_a_batch_that_does_not_fit_is_halved(
-    go: Go, small: Any, most: int, expected: list[int]
-) -> None:
-    seen = small(most)
-    run = go(batch=7, warmup=0)
-    assert sorted(sizes(run), reverse=True) == sorted(expected, reverse=True)
-    for row in rows_of(run):
-        assert f"A batch of 7 does not fit in memory: {most} at a time." in row["notes"]
-    halved = [entry for entry in run.journal if entry["event"] == "halved"]
-    told = [entry["text"] for entry in halved]
-    assert halved[0]["model"] == MODEL
-    assert told[0].startswith("Tiny llava: A batch of 7 does not fit in memory: 4 at a time")
-    assert len(told) == sum(size > most for size in seen)  # what was learnt is remembered
-    assert run.state == "finished" and len(rows_of(run)) == COUNT
-
-
 def test_halving_keeps_the_answers(go: Go, small: Any) -> None:
     single = go(name="single")
     small(2)
@@ -173,22 +138,6 @@ def test_a_batch_that_fails_is_asked_one_by_one(
     assert all("a batch of 4 failed: tiny-llava: ZeroDivisionError" in row["notes"][-1]
                for row in others)  # fmt: skip
     assert [row["batch"] for row in found[4:]] == [3] * 3 and "odd pixels" in caplog.text
-
-
-def test_an_answer_without_numbers_fails_alone(go: Go, monkeypatch: pytest.MonkeyPatch) -> None:
-    adapter = registry.load(registry.entry(MODEL))
-    encode, spoilt = adapter.encode_batch, second_sample()
-
-    def odd(prepared: Any) -> Any:
-        return [
-            found.changed(lambda rows: rows * torch.nan) if bad else found
-            for found, bad in zip(encode(prepared), spoilt(prepared), strict=True)
-        ]
-
-    monkeypatch.setattr(adapter, "encode_batch", odd)
-    found = rows_of(go(batch=4, warmup=0))
-    failed = [(row["sample"], row["error"]) for row in found if row["error"]]
-    assert [sample for sample, _ in failed] == ["id-1"] and "not finite" in failed[0][1]
 
 
 class Killed(BaseException):

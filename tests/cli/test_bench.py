@@ -46,21 +46,6 @@ def bench(call: Call, root: Path) -> Bench:
     return called
 
 
-def test_a_run_is_kept_and_summed_up(bench: Bench, tmp_path: Path) -> None:
-    code, found, err = bench("--out", tmp_path / "run", "--repeat", 2)
-    assert code == 0 and found["folder"] == str(tmp_path / "run") and "saved in" in err
-    (count,) = found["counts"]
-    assert (count["label"], count["answered"], count["warm_up"]) == ("tiny-llava", 8, 1)
-    assert {f["metric"] for f in found["figures"]} >= {"load", "vision", "decode", "total", "itl"}
-
-
-def test_text_goes_to_the_terminal(call: Call, root: Path) -> None:
-    given = ("--dataset", root, "--models", "tiny-llava", "--samples", 2)
-    code, out, err = call("bench", *given)
-    assert code == 0 and "tiny-llava: 2 of 2 results answered" in out and "TTFT" in out
-    assert str(os.environ["STAGESCOPE_CACHE_DIR"]) in err
-
-
 def test_a_question_that_cannot_be_asked_fails_with_its_reason(
     call: Call, root: Path, tmp_path: Path
 ) -> None:
@@ -90,21 +75,6 @@ def test_ids_are_read_from_a_file(bench: Bench, tmp_path: Path) -> None:
     assert code == 0 and found["counts"][0]["samples"] == 2 and "more than once" in err
     run = run_store.read(Path(found["folder"]))
     assert run.header.plan.samples == ("id-2", "id-0")
-
-
-def test_answers_to_untrained_questions_are_counted(bench: Bench, declared_llava: str) -> None:
-    for question, wanted in (("What colour is the car?", 2), ("Is it dark?", 0)):
-        code, found, _ = bench("--samples", 2, "--prompt", question)
-        (count,) = found["counts"]
-        assert code == 0 and (count["answered"], count["off_script"]) == (2, wanted)
-        rows = [row.off_script for _, row in run_store.read(Path(found["folder"])).results()]
-        assert rows == [bool(wanted)] * len(rows)
-
-
-def test_options_reach_the_plan(bench: Bench) -> None:
-    code, found, _ = bench("--samples", 2, "--extent", "stream", "--backend", "eager")
-    plan = run_store.read(Path(found["folder"])).header.plan
-    assert code == 0 and (plan.extent, plan.decode.backend) == ("stream", "eager")
 
 
 def test_more_samples_than_there_are(bench: Bench) -> None:
@@ -187,11 +157,6 @@ def test_models_are_needed(bench: Bench) -> None:
     assert code == 2 and "--models is missing" in err
 
 
-def test_failed_results_are_exit_code_1(bench: Bench, tmp_path: Path) -> None:
-    code, found, err = bench(dataset=recordings.root(tmp_path / "broken", broken=[2]))
-    assert code == 1 and found["counts"][0]["failed"] == 1 and "1x tiny-llava: " in err
-
-
 def test_a_model_that_is_given_up_is_exit_code_1(bench: Bench, tmp_path: Path) -> None:
     root = recordings.root(tmp_path / "broken", broken=range(4))
     code, _, err = bench("--stop-after", 2, "--warmup", 0, dataset=root)
@@ -225,24 +190,6 @@ def test_ctrl_c_keeps_the_run_and_names_the_resume_command(
     assert len(list(run_store.read(folder).results())) == 3
     code, found, _ = bench("--resume", folder, fixed=False)
     assert code == 0 and found["counts"][0]["answered"] == 4
-
-
-def test_resuming_refuses_another_dataset_and_another_version(
-    bench: Bench, root: Path, tmp_path: Path
-) -> None:
-    folder = tmp_path / "run"
-    bench("--out", folder)
-    other = recordings.root(tmp_path / "other", 5)
-    (other / "event_image" / "q1" / "000000_0.png").write_bytes(b"x")
-    code, _, err = bench("--resume", folder, dataset=other, fixed=False)
-    assert code == 2 and "--force" in err
-    with run_store.reopen(folder):
-        code, _, err = bench("--resume", folder, fixed=False)
-    assert code == 2 and "another process" in err
-    header = json.loads((folder / "run.json").read_text())
-    (folder / "run.json").write_text(json.dumps(header | {"version": 1}))
-    code, _, err = bench("--resume", folder, fixed=False)
-    assert code == 2 and "version 1" in err
 
 
 @pytest.mark.slow

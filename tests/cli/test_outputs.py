@@ -4,17 +4,14 @@ from __future__ import annotations
 
 import errno
 import os
-import re
 from collections.abc import Callable
 from pathlib import Path
 
 import pytest
 
 from engine import __main__ as program
-from engine import plain_files
 from engine.__main__ import main
 from engine.models import registry
-from engine.storage import new_file
 from tests import fabricate
 from tests.cli.conftest import Refused
 from tests.test_main import root
@@ -28,7 +25,6 @@ COMMANDS = {
     **{name: f"report {{run}} --format {name} --out" for name in FORMATS},
     "map": "explain --sample id-0 --model tiny-llava --words car --dataset {root} --out",
 }
-IN_RUN = "is in the folder of a run: name a file elsewhere"
 
 
 @pytest.fixture
@@ -82,51 +78,11 @@ def test_nothing_that_exists_is_replaced(
     assert (state(path), sorted(tmp_path.iterdir())) == before
 
 
-@pytest.mark.loads
-@pytest.mark.parametrize(
-    ("name", "why"),
-    [
-        ("run/run.json", IN_RUN),
-        ("run/summary.png", IN_RUN),
-        ("linked/summary.png", IN_RUN),
-        ("gone/x.png", "cannot be written (No such file or directory): name another file"),
-        ("file/x.png", "cannot be written (Not a directory): name another file"),
-        (f"{'x' * 300}.png", "cannot be written (File name too long): name another file"),
-    ],
-)
-@pytest.mark.parametrize("command", COMMANDS)
-def test_a_file_that_cannot_be_made_is_refused_first(
-    command: str, name: str, why: str, refusal: Refusal, run: Path
-) -> None:
-    text(run.parent / "file")
-    (run.parent / "linked").symlink_to("run")
-    before = {path: path.read_bytes() for path in run.iterdir()}
-    path = run.parent / name
-    path = path.with_suffix(".png") if command == "map" else path
-    assert why in refusal(command, path)
-    assert {path: path.read_bytes() for path in run.iterdir()} == before
-
-
-def test_new_files_are_whole_and_leave_nothing_else(tmp_path: Path) -> None:
-    path = tmp_path / "new"
-    new_file.refuse(path)
-    assert list(tmp_path.iterdir()) == []
-    new_file.write(path, [b"one", b"two"])
-    assert path.read_bytes() == b"onetwo" and list(tmp_path.iterdir()) == [path]
-
-
 def test_commands_write_files_in_this_way_only() -> None:
     for path in (ROOT / "engine" / "cli").glob("*.py"):
         source = path.read_text(encoding="utf-8")
         for word in ("write_whole", "write_text", "write_bytes", "open("):
             assert word not in source, path
-
-
-def test_only_a_full_disk_needs_space() -> None:
-    for code in errno.errorcode:
-        advice = plain_files.advice(OSError(code, os.strerror(code)), "do another thing")
-        full = code in (errno.ENOSPC, errno.EDQUOT)
-        assert advice == ("free disk space" if full else "do another thing")
 
 
 @pytest.mark.parametrize("code", [errno.ENOSPC, errno.EDQUOT, errno.EIO, errno.ENAMETOOLONG])
@@ -143,11 +99,3 @@ def test_a_command_says_what_its_error_needs(
     told = capfd.readouterr().err
     assert told.startswith("some.file cannot be ")
     assert ("disk space" in told) is (code in (errno.ENOSPC, errno.EDQUOT))
-
-
-def test_no_other_sentence_names_the_disk() -> None:
-    """The advice of every sentence about a file that cannot be written comes from one function."""
-    sources = [path for room in ("engine", "ui") for path in (ROOT / room).rglob("*.py")]
-    words = re.compile("disk space|make room|some space")
-    told = {path.name for path in sources if words.search(path.read_text(encoding="utf-8"))}
-    assert told == {"plain_files.py"}

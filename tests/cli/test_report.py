@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from pathlib import Path
 
 import pytest
@@ -19,11 +18,6 @@ def runs(tmp_path: Path, cache_dir: Path) -> Path:
     for name in ("first", "second"):
         fabricate.run(cache_dir / "runs" / name, fabricate.pair(7))
     return cache_dir / "runs"
-
-
-def test_runs_are_named_or_given_by_folder(call: Call, runs: Path) -> None:
-    code, out, _ = call("report", "first", runs / "second", "second", "--format", "json")
-    assert code == 0 and len(json.loads(out)["runs"]) == 2
 
 
 @pytest.mark.parametrize("form", ["md", "html", "csv", "json", "parquet"])

@@ -7,10 +7,7 @@ from pathlib import Path
 import pytest
 
 from engine import public
-from engine.__main__ import main
 from engine.benchmark.cluster import ray_link, run_session
-from engine.benchmark.cluster.cluster_options import ClusterOptions
-from engine.errors import ClusterError
 from engine.jobs.benchmark_job import BenchmarkJob
 from tests import recordings
 from tests.benchmark.cluster.pools import HerePool, one_thread
@@ -58,25 +55,6 @@ def test_without_ray_it_says_how_to_get_it(
     code, _, err = call(*bench(root, "--executor", "ray"))
     assert code == 2 and "Ray is not installed: pip install ray" in err
     assert not (root.parent / "run").exists()
-
-
-@pytest.mark.parametrize(
-    ("setting", "flag", "address"),
-    [("", (), "local"), ("head:1", (), "head:1"), ("head:1", ("--address", "auto"), "auto")],
-)
-def test_the_address_is_the_flags_or_the_settings_or_a_ray_of_its_own(
-    root: Path, monkeypatch: pytest.MonkeyPatch, setting: str, flag: tuple[str, ...], address: str
-) -> None:
-    asked: list[ClusterOptions] = []
-
-    def connect(options: ClusterOptions, _: object) -> HerePool:
-        asked.append(options)
-        raise ClusterError("not today")
-
-    monkeypatch.setenv("STAGESCOPE_RAY_ADDRESS", setting)
-    monkeypatch.setattr(run_session, "Link", connect)
-    assert main(bench(root, "--executor", "ray", "--per-worker", "cpus=2,gpus=0", *flag)) == 2
-    assert asked == [ClusterOptions(address, None, 2, 0.0)]
 
 
 def test_a_run_and_its_resumption(root: Path, call: Call, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -18,7 +18,6 @@ from typing import Any, get_args
 import pytest
 import torch
 from msgspec import structs
-from torch._dynamo.exc import FailOnRecompileLimitHit
 
 from engine import media, settings
 from engine.decoding import compiled, llama, step_parts
@@ -26,8 +25,6 @@ from engine.decoding.compiled import CompiledStep
 from engine.models import registry
 from engine.models.adapter import Adapter
 from engine.pipeline import single_run
-from engine.pipeline.watcher import Watcher
-from engine.storage.result_rows import AskedAndRan, ResultRow
 from engine.types import Backend, DecodeConfig, RunOptions, RunRequest, RunResult, Sample
 from engine.verify import certificates
 from engine.verify import runner as verification
@@ -132,18 +129,6 @@ def test_scores_are_the_eager_ones_up_to_rounding_and_a_wrong_position_is_not(
 
 
 @pytest.mark.loads
-def test_another_question_or_length_in_a_bucket_compiles_nothing(
-    adapter: Adapter, sample: Sample, compilations: Compilations
-) -> None:
-    first = go(adapter, sample, COMPILED)
-    assert compilations.number == 1 and "step was prepared in" in " ".join(first.notes)
-    for prompt, tokens in (("Why is that so?", 24), (QUESTION, 30), (QUESTION, 24)):
-        again = go(adapter, sample, DecodeConfig(tokens, backend="compiled"), prompt=prompt)
-        assert not again.notes and again.backend == "compiled"
-    assert compilations.number == 1
-
-
-@pytest.mark.loads
 def test_on_the_cpu_one_graph_serves_every_bucket(
     adapter: Adapter, sample: Sample, compilations: Compilations
 ) -> None:
@@ -182,83 +167,8 @@ def test_compiling_is_no_part_of_the_run(
     assert late.start_ms + late.ms <= stage.start_ms + 0.001
 
 
-@pytest.mark.loads
-@pytest.mark.parametrize("sampled", [{}, SAMPLED], ids=["greedy", "sampled"])
-def test_the_end_is_held_back_for_as_long_as_is_asked(
-    adapter: Adapter, sample: Sample, sampled: dict[str, Any], monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """With a token that the model likes to say as its end."""
-    liked = go(adapter, sample, replace(EAGER, **sampled)).generation.token_ids[4]
-    monkeypatch.setattr(adapter, "eos_ids", (liked,))
-    for least in (0, 5, 8, 12):
-        config = replace(COMPILED, min_new_tokens=least, **sampled)
-        adapter.use.compiled = None
-        fast, eager = (
-            go(adapter, sample, replace(config, backend=one)) for one in ("compiled", "eager")
-        )
-        assert fast.generation.token_ids == eager.generation.token_ids
-        assert fast.generation.stop == eager.generation.stop and fast.new_tokens > least - 1
-
-
-def test_what_an_earlier_answer_left_behind_changes_nothing(
-    adapter: Adapter, sample: Sample
-) -> None:
-    before = go(adapter, sample, COMPILED)
-    assert adapter.use.compiled is not None
-    for room in adapter.use.compiled._rooms.values():
-        for kept in (*room.keys, *room.values):
-            with torch.inference_mode():
-                kept.fill_(float("nan"))
-    assert go(adapter, sample, COMPILED).generation.token_ids == before.generation.token_ids
-
-
-def test_a_run_can_be_cancelled_between_two_tokens(adapter: Adapter, sample: Sample) -> None:
-    class Impatient(Watcher):
-        seen = 0
-        doing: tuple[str, ...] = ()
-
-        def stage(self, name: str) -> None:
-            self.doing += (name,)
-
-        def token(self, token: int, ms: float) -> None:
-            self.seen += 1
-
-        def cancelled(self) -> bool:
-            return self.seen >= 5
-
-    request = RunRequest(
-        sample, adapter.info.name, QUESTION, RunOptions(decode=COMPILED, cache="off")
-    )
-    watcher = Impatient()
-    found = single_run.run(adapter, request, None, watcher)
-    assert (found.generation.stop, found.new_tokens, watcher.seen) == ("cancelled", 5, 5)
-    assert found.backend == "compiled"
-    assert watcher.doing == ("compile", "load", "preprocess", "vision", "decode")
-
-
 def broken(*_: Any) -> Any:
     raise OSError("no C++ compiler is here\nand more of it")
-
-
-@pytest.mark.loads
-def test_a_compiler_that_fails_gives_one_note_and_is_not_called_again(
-    adapter: Adapter, sample: Sample, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    asked = []
-
-    def counted(*arguments: Any) -> Any:
-        asked.append(1)
-        return broken(*arguments)
-
-    monkeypatch.setattr(compiled, "_compile", COMPILE)
-    monkeypatch.setattr(compiled, "COMPILER", counted)
-    for _ in range(2):
-        found = go(adapter, sample, COMPILED)
-        assert len(found.notes) == 1 and "eagerly" in found.notes[0]
-        assert "no C++ compiler is here" in found.notes[0] and "more of it" not in found.notes[0]
-        assert ResultRow.from_result(found).backend == AskedAndRan("compiled", "eager")
-        assert found.generation.token_ids == go(adapter, sample, EAGER).generation.token_ids
-    assert len(asked) == 1
 
 
 @pytest.mark.loads
@@ -346,49 +256,6 @@ def test_a_compiled_step_that_errs_fails_the_verification(
     (examined,) = verification.verify(request, Notes())
     outcomes = {verdict.check: verdict.outcome for verdict in examined.verdicts}
     assert outcomes["equal_decoupled"] == "failed" and outcomes["equal_hooked"] == "passed"
-
-
-@pytest.mark.loads
-def test_graphs_of_other_models_count_towards_no_limit(
-    compilations: Compilations, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setenv("TORCHINDUCTOR_CACHE_DIR", str(tmp_path))  # older torch makes it
-    limit = torch._dynamo.config.recompile_limit
-    kept = []
-
-    def step_of(number: int) -> Any:
-        weights = torch.full((number + 2,), 2.0)
-        return lambda rows: (rows * weights).sum() + number
-
-    def run_all() -> None:
-        for number in range(limit + 1):
-            kept.append(COMPILE(step_of(number), torch.device("cuda")))
-            assert float(kept[-1](torch.ones(number + 2))) == 2 * (number + 2) + number
-
-    run_all()
-    assert compilations.number == limit + 1
-    monkeypatch.setattr(compiled, "_with_own_code", lambda step: step)  # the control
-    with pytest.raises(FailOnRecompileLimitHit):
-        run_all()
-
-
-def test_cuda_gets_a_graph_for_each_length_and_elsewhere_lengths_are_free(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
-    """The options alone: no such device is needed to hand them over."""
-    given: list[dict[str, Any]] = []
-
-    def compile_(step: Any, **options: Any) -> Any:
-        given.append(options)
-        return step
-
-    monkeypatch.setattr(torch, "compile", compile_)
-    for kind in ("cuda", "cpu"):
-        COMPILE(lambda: None, torch.device(kind))  # type: ignore[arg-type, return-value]
-    cuda, cpu = given
-    assert cuda["dynamic"] is False and cuda["options"] == {"coordinate_descent_tuning": True}
-    assert cpu["dynamic"] is None and cpu["options"] is None
-    assert cuda["fullgraph"] and cpu["fullgraph"]
 
 
 def test_lengths_on_cuda_come_in_larger_buckets(adapter: Adapter) -> None:

@@ -11,7 +11,6 @@ from transformers import LlamaConfig
 from engine.decoding import decode
 from engine.decoding.decode import Decoder, choose, generate, generation_config
 from engine.decoding.generation_rules import AnswerRules
-from engine.errors import NotFinite
 from engine.types import DecodeConfig
 
 EOS = 3
@@ -92,12 +91,3 @@ def test_generation_config_leaves_nothing_to_defaults() -> None:
     sampled = generation_config(AnswerRules(DecodeConfig(temperature=0.7, top_p=0.9), (EOS,)))
     assert not greedy.do_sample and greedy.eos_token_id == [EOS]
     assert sampled.do_sample and sampled.top_k == 0 and sampled.temperature == 0.7
-
-
-def test_scores_that_are_no_numbers_are_no_answer() -> None:
-    look = decode.FirstScores()
-    fine = torch.tensor([[0.0, 1.0, -torch.inf]])  # as a token that is ruled out has it
-    assert look(torch.zeros(1, 1), fine) is fine
-    for odd in (float("nan"), float("inf")):
-        with pytest.raises(NotFinite, match="not finite"):
-            decode.FirstScores()(torch.zeros(1, 1), torch.tensor([[0.0, odd]]))

@@ -12,12 +12,11 @@ import torch
 from transformers import DynamicCache, LlamaConfig, LlamaModel
 
 from engine import media
-from engine.decoding import decode, llama
+from engine.decoding import llama
 from engine.decoding.decode import Decoder
-from engine.decoding.generation_rules import AnswerRules
 from engine.models import registry
 from engine.models.adapter import Adapter
-from engine.types import DecodeConfig, Sample
+from engine.types import Sample
 from tests.models.test_equality import FAMILIES, entry_of
 
 QUESTION = "What is on the road?"
@@ -128,38 +127,6 @@ def test_a_changed_model_is_left_to_itself(small: LlamaModel, change: Any) -> No
     assert llama.read(small) is not None
     change(small)
     assert llama.read(small) is None
-
-
-@pytest.mark.parametrize(
-    "options",
-    [
-        {"num_key_value_heads": 2},
-        {"hidden_act": "gelu"},
-        {"attn_implementation": "eager"},
-        {"attention_bias": True},
-        {"rope_parameters": {"rope_type": "dynamic", "factor": 2.0, "rope_theta": 10000.0}},
-    ],
-    ids=lambda options: next(iter(options)),
-)
-def test_another_llama_is_left_to_itself_and_answers(options: dict[str, Any]) -> None:
-    model = made(**options)
-    assert llama.read(model) is None
-    decoder = Decoder(model, torch.nn.Linear(16, 20, bias=False), model.config, (2,))
-    with torch.inference_mode():
-        rules = AnswerRules(DecodeConfig(4, 4), (2,))
-        ids, _ = decode.generate(
-            decoder, torch.randn(1, 3, 16), rules, lambda _: None, lambda: False
-        )
-    assert len(ids) == 4
-
-
-def test_hooks_of_transformers_itself_and_of_who_watches_the_prefill_are_no_hindrance(
-    small: LlamaModel,
-) -> None:
-    small(inputs_embeds=torch.randn(1, 2, 16), output_hidden_states=True)
-    assert any(module._forward_hooks for module in small.modules())
-    small.register_forward_pre_hook(lambda *_: None)
-    assert llama.read(small) is not None
 
 
 @torch.inference_mode()

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-from collections import Counter
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
@@ -13,10 +12,8 @@ import pytest
 from PIL import Image
 
 from engine.__main__ import main
-from engine.analysis.answer_reading import ATTRIBUTES
 from engine.demo import demo_dataset
-from engine.demo.demo_dataset import QUESTION_ABOUT, questions
-from engine.demo.scenes import draw_truth, render
+from engine.demo.scenes import render
 from engine.media import dataset as readers
 from engine.media import events as event_files
 from tests.media import clips
@@ -143,38 +140,6 @@ def choices(tmp_path_factory: pytest.TempPathFactory) -> Path:
     folder = tmp_path_factory.mktemp("choices") / "set"
     demo_dataset.write_choices(folder, demo_dataset.HELD_OUT[:SCENES])
     return folder
-
-
-@pytest.mark.loads
-def test_the_set_is_a_dataset_without_problems(choices: Path) -> None:
-    samples = readers.read(choices).samples
-    assert not any(one.problems or one.missing for one in samples)
-    assert len({one.sequence for one in samples}) == SCENES
-    for one in samples:
-        assert one.choice_form == "words" and one.question == QUESTION_ABOUT[one.task]
-        assert sorted(one.choices) == sorted(ATTRIBUTES[one.task])
-        assert one.choices["ABCD".index(one.answer)] == one.truth[one.task]
-    assert {one.task for one in samples} >= {"curve", "lead vehicle", "pedestrian"}
-
-
-def test_the_right_letters_are_uniform() -> None:
-    """Over 400 scenes: always the same letter is as good as chance."""
-    truths = {
-        seed: draw_truth(np.random.default_rng([seed, 0x57A6E])) for seed in demo_dataset.HELD_OUT
-    }
-    records = [
-        record
-        for seed, truth in truths.items()
-        for record in questions({"id": str(seed), "truth": truth}, 0)
-    ]
-    for name, values in ATTRIBUTES.items():
-        found = Counter(record["answer"] for record in records if record["task"] == name)
-        total, chance = sum(found.values()), 1 / len(values)
-        spread = 4 * (chance * (1 - chance) / total) ** 0.5
-        assert len(found) == len(values)
-        assert all(abs(count / total - chance) < spread for count in found.values()), name
-    values = Counter(r["choices"]["ABCD".index(r["answer"])] for r in records)
-    assert max(values.values()) / len(records) > 0.1  # control: values themselves are uneven
 
 
 @pytest.mark.loads

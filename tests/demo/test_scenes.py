@@ -10,7 +10,7 @@ import pytest
 from engine.analysis.answer_reading import ATTRIBUTES
 from engine.demo.camera import KIND
 from engine.demo.demo_dataset import SEEDS
-from engine.demo.scenes import Scene, draw_truth, render
+from engine.demo.scenes import Scene, render
 
 pytestmark = pytest.mark.loads  # all scenes of the demo are drawn
 
@@ -38,12 +38,3 @@ def test_labels_show_what_the_truth_says(scenes: list[Scene]) -> None:
         assert (np.sum(middle == KIND["tree"]) > 300) == (roadside == "trees")
         assert (np.sum(middle == KIND["building"]) > 1000) == (roadside == "buildings")
         assert (np.sum(middle == KIND["rail"]) > 30) == (roadside == "guardrail")
-
-
-def test_attributes_that_do_not_apply_are_absent() -> None:
-    rng = np.random.default_rng(0)
-    for _ in range(200):
-        truth = draw_truth(rng)
-        assert ("motion" in truth) == (truth["lead vehicle"] != "none")
-        assert ("guardrail side" in truth) == (truth["roadside"] == "guardrail")
-        assert all(value in ATTRIBUTES[name] for name, value in truth.items())

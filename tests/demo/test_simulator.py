@@ -12,17 +12,6 @@ def grey(levels: list[int], height: int = 40, width: int = 50) -> np.ndarray:
     return np.stack([np.full((height, width, 3), level, np.uint8) for level in levels])
 
 
-def test_brighter_fires_positive_and_darker_negative() -> None:
-    frames = grey([60, 60])
-    frames[1, 5, 7] = 200
-    frames[1, 9, 3] = 15
-    events = simulate(frames, 20, seed=1)
-    brighter = (events.y == 5) & (events.x == 7)
-    darker = (events.y == 9) & (events.x == 3)
-    assert brighter.sum() >= 5 and np.mean(events.p[brighter]) > 0.8
-    assert darker.sum() >= 5 and np.mean(events.p[darker]) < 0.2
-
-
 def test_a_ramp_fires_evenly_in_time() -> None:
     levels = np.exp(np.linspace(np.log(46), np.log(246), 11)) - 6
     events = simulate(grey([round(level) for level in levels]), 20, seed=3)

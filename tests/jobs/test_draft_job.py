@@ -13,7 +13,7 @@ from engine.__main__ import main
 from engine.errors import BadInput, Cancelled
 from engine.jobs.draft_job import DraftJob
 from engine.media import dataset
-from engine.models import adapter, registry
+from engine.models import registry
 from engine.pipeline import draft_loop
 from engine.pipeline.drafts import LOOKUP, DraftRequest
 from engine.prompts import OFF_SCRIPT
@@ -51,18 +51,6 @@ def test_the_drafted_answer_is_the_targets(draft: str, sample: Sample) -> None:
     )
     assert said == "".join(pieces).replace("Ġ", " ")
     assert (tried.draft_ids is None) == (draft == LOOKUP) == (one.report.predicted is None)
-
-
-@pytest.mark.parametrize("draft", ["tiny-eventgpt", LOOKUP])
-def test_in_16_bits_it_is_equal_or_a_tie_within_rounding(
-    draft: str, tiny_models: Path, sample: Sample, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    text = (tiny_models / "models.toml").read_text(encoding="utf-8")
-    other = tiny_models / "bfloat16.toml"
-    other.write_text(text.replace("float32", "bfloat16"), encoding="utf-8")
-    monkeypatch.setenv("STAGESCOPE_MODELS", str(other))
-    one = worked(sample, draft, decode=DecodeConfig(max_new_tokens=24), gamma=8, runs=1)
-    assert one.state == "done" and one.report.equal, one.report
 
 
 def test_a_model_that_drafts_for_itself_is_accepted_whole(sample: Sample) -> None:
@@ -120,14 +108,6 @@ def test_another_vocabulary_or_end_of_answers_is_refused_in_a_sentence(
         assert reason in one.error and "\n" not in one.error
 
 
-def test_a_familys_own_markers_are_no_part_of_the_vocabulary() -> None:
-    plain, marked, other = (tiny.tokenizer() for _ in range(3))
-    marked.add_tokens(["<ev_patch>"], special_tokens=True)
-    other.add_tokens(["automobile"])
-    one, same, unlike = map(adapter.vocabulary_digest, (plain, marked, other))
-    assert one == same != unlike
-
-
 def test_samples_that_one_model_cannot_take_are_refused(
     sample: Sample, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -137,20 +117,6 @@ def test_samples_that_one_model_cannot_take_are_refused(
         one = DraftJob(request=replace(job(sample).request, samples=samples))
         one.work()
         assert one.state == "failed" and one.report is None and one.error == "No events here."
-
-
-def test_an_unreadable_sample_costs_itself_alone(sample: Sample, tmp_path: Path) -> None:
-    broken = tmp_path / "broken.png"
-    broken.write_bytes(b"no picture")
-    bad = replace(sample, id="other", frames=(broken, *sample.frames[1:]))
-    one = DraftJob(request=replace(job(sample).request, samples=(bad, sample)))
-    seen = []
-    one.round = lambda done, of: seen.append(one.finished)  # type: ignore[method-assign]
-    one.work()
-    assert one.state == "done" and [tried.sample for tried in one.report.samples] == [sample.id]
-    (lost,) = one.report.lost
-    assert lost.sample == "other" and "broken.png" in lost.error
-    assert seen == [1, 1, 1]
 
 
 def test_progress_counts_rounds_and_cancel_ends_it(sample: Sample) -> None:
@@ -223,15 +189,6 @@ def test_misuse_is_one_sentence_and_exit_code_2(
 ) -> None:
     assert main(command(root, *more)) == 2
     assert words in capsys.readouterr().err
-
-
-def test_models_that_do_not_know_the_question_are_named(
-    declared_llava: str, sample: Sample
-) -> None:
-    other = worked(sample, declared_llava, prompt="What colour is the car?", runs=1).report
-    assert other.off_script == other.samples[0].off_script == (declared_llava,)
-    known = worked(sample, declared_llava, prompt="Is it dark?", runs=1)
-    assert known.report.off_script == ()
 
 
 def test_the_command_says_so_too(

@@ -35,18 +35,6 @@ def reports(entry: ModelEntry) -> list[Report]:
     return told
 
 
-def test_a_load_reports_the_bytes_it_hashes_and_then_each_weight(entry: ModelEntry) -> None:
-    told = reports(entry)
-    hashed = [report for report in told if report[0] == "hash"]
-    weights = [report for report in told if report[0] == "weights"]
-    assert told == hashed + weights
-    file = next((entry.folder or Path()).glob("*.safetensors"))
-    assert hashed[-1][1:] == (file.stat().st_size, file.stat().st_size)
-    assert [done for _, done, _ in weights] == list(range(weights[0][2])) and len(weights) > 20
-    registry.unload(entry)  # a known hash is not read again
-    assert {step for step, _, _ in reports(entry)} == {"weights"}
-
-
 @pytest.mark.parametrize(("step", "action"), [("hash", "load"), ("weights", "load"), ("hash",) * 2])
 def test_cancel_ends_at_the_next_report_and_leaves_nothing(
     entry: ModelEntry, step: Step, action: str, monkeypatch: pytest.MonkeyPatch
@@ -68,15 +56,6 @@ def test_cancel_ends_at_the_next_report_and_leaves_nothing(
     again = ModelJob(entry=entry)
     again.work()
     assert again.state == "done" and entry in registry.resident()
-
-
-def test_a_job_tells_all_of_a_hash(entry: ModelEntry) -> None:
-    job = ModelJob(entry=entry, action="hash")
-    assert job.state == "queued" and job.elapsed_s == 0
-    job.work()
-    assert (job.state, job.step, job.title, job.error) == ("done", "hash", "tiny-llava", "")
-    assert job.ended and job.done == job.total > 1000 and not job.stopping
-    assert registry.card(entry).digest == registry.full_digest(entry)
 
 
 def test_what_cannot_be_loaded_is_refused_before_it_is_hashed(entry: ModelEntry) -> None:

@@ -44,15 +44,6 @@ def finished(*tasks: Job) -> None:
         time.sleep(0.002)
 
 
-def test_jobs_go_one_after_another() -> None:
-    queue, log = jobs.Jobs(), list[str]()
-    tasks = [Task(name=name, work_=lambda job: log.append(job.title)) for name in "abc"]
-    for task in tasks:
-        queue.submit(task)
-    finished(*tasks)
-    assert log == ["a", "b", "c"] and queue.all() == tasks
-
-
 def test_a_waiting_job_has_its_position_and_may_be_cancelled_before_it_starts() -> None:
     queue, hold = jobs.Jobs(), threading.Event()
     first, second, third = tasks = Task(work_=lambda _: hold.wait(20)), Task(), Task()

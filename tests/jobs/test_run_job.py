@@ -34,15 +34,6 @@ def request(sample: Sample, model: str = "tiny-llava", decode: DecodeConfig = SH
     return RunRequest(sample, model, "Why?", RunOptions(decode=decode))
 
 
-def test_three_models_answer_one_after_another(queue: jobs.Jobs, sample: Sample) -> None:
-    submitted = [submit(queue, request(sample, entry.name)) for entry in registry.entries()]
-    views = [wait(job) for job in submitted]
-    assert [view.state for view in views] == ["done"] * 3
-    assert [view.new_tokens for view in views] == [5, 5, 5]
-    assert all(view.result and view.text == view.result.generation.text for view in views)
-    assert queue.get(submitted[0].id) is submitted[0] and queue.get("odd") is None
-
-
 def test_text_grows_while_it_runs_and_cancel_keeps_it(queue: jobs.Jobs, sample: Sample) -> None:
     job = submit(queue, request(sample, decode=LONG))
     view = wait(job, lambda view: view.new_tokens >= 20)
@@ -62,13 +53,6 @@ def test_nobody_looking_cancels(queue: jobs.Jobs, sample: Sample) -> None:
         time.sleep(0.02)  # not through view(), which is the heartbeat
     assert job.state == "cancelled" and job.result is not None
     assert "no page had shown this run for 0.02 s" in job.result.notes[-1]
-
-
-def test_without_patience_nobody_need_look(queue: jobs.Jobs, sample: Sample) -> None:
-    job = RunJob(request=request(sample))
-    job._last_read -= 10**6
-    job.work()
-    assert job.state == "done"
 
 
 def test_a_failure_is_the_runs_own(
@@ -120,26 +104,6 @@ def spans(marks: list[tuple[Doing, float]], tokens: list[float], now: float) -> 
     ends = [span.start_ms + span.ms for span in found[:-1]]
     assert ends == pytest.approx([span.start_ms for span in found[1:]])  # end to end
     return {span.name: span for span in found}
-
-
-def test_nothing_has_begun_before_the_clock_starts() -> None:
-    assert progress([], [], 9.0, "decoupled") == ()
-    assert progress(MARKS[:1], [], 9.0, "decoupled") == ()
-
-
-def test_the_last_stage_lasts_until_now() -> None:
-    found = spans(MARKS[:4], [], 5.050)
-    assert list(found) == ["load", "preprocess", "vision"]
-    assert found["load"].ms == pytest.approx(10) and found["vision"].ms == pytest.approx(20)
-    assert spans(MARKS[:4], [], 5.060)["vision"].ms == pytest.approx(30)  # it grows
-
-
-def test_the_first_token_divides_decode() -> None:
-    before = spans(MARKS, [], 5.080)
-    assert list(before)[-1] == "decode.prefill"
-    after = spans(MARKS, [90.0, 100.0], 5.110)
-    assert after["decode.prefill"].ms == pytest.approx(20)
-    assert after["decode.steps"].ms == pytest.approx(20)
 
 
 def test_a_hooked_run_does_not_tell_vision_from_prefill() -> None:

@@ -10,9 +10,8 @@ import pytest
 
 from engine.__main__ import main
 from engine.jobs import queue as jobs
-from engine.jobs.run_job import RunJob
 from engine.jobs.verify_job import VerifyJob
-from engine.types import DecodeConfig, RunOptions, RunRequest, Sample
+from engine.types import Sample
 from engine.verify import certificates, runner
 from engine.verify.verdict import VerifyRequest
 from tests.faults import FAULTS
@@ -55,22 +54,6 @@ def test_cancel_leaves_no_certificate(sample: Sample) -> None:
     wait(work)
     assert work.state == "cancelled" and work.certificate is None
     assert certificates.stored_certificates() == []
-
-
-@pytest.mark.loads
-def test_a_run_pressed_meanwhile_goes_first(
-    sample: Sample, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    only(monkeypatch, "equal_hooked")
-    queue = jobs.Jobs()
-    work = job(sample, "tiny-llava", "tiny-eventgpt")
-    queue.submit(work)
-    brief = RunOptions(decode=DecodeConfig(max_new_tokens=2))
-    quick = RunJob(request=RunRequest(sample, "tiny-llava", "Why?", brief))
-    queue.submit(quick)
-    wait(work)
-    assert work.state == quick.state == "done"
-    assert quick._ended is not None and work._ended is not None and quick._ended < work._ended
 
 
 def verify(capsys: Captured, *arguments: object) -> tuple[int, Any, str]:

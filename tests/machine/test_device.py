@@ -5,17 +5,10 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
-import torch
 
 from engine.errors import SettingsError
 from engine.machine import device
 from engine.models import registry
-
-
-def test_auto_is_the_accelerator_or_the_cpu(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.delenv("STAGESCOPE_DEVICE", raising=False)
-    found = device.choose()
-    assert (found.type == "cpu") is not torch.accelerator.is_available()
 
 
 @pytest.mark.parametrize("name", ["xpu:7", "gpu", "cuda:99"])
@@ -30,29 +23,8 @@ def test_a_device_that_is_not_here_is_named(
     assert entry not in registry.resident()
 
 
-def test_the_environment_names_what_figures_depend_on() -> None:
-    found = device.environment(torch.device("cpu"))
-    assert found["torch"] == torch.__version__ and found["device"] == "cpu"
-    assert {"threads", "hardware", "transformers", "python"} <= set(found)
-
-
 CPU = {"device": "cpu", "hardware": "x86_64", "processor": "EPYC", "threads": "2"}
 GPU = {"device": "cuda:0", "hardware": "H200", "processor": "EPYC", "threads": "2"}
-
-
-@pytest.mark.parametrize(
-    ("environment", "name"),
-    [
-        (CPU, "EPYC, 2 threads"),
-        (CPU | {"threads": "1"}, "EPYC, 1 thread"),
-        (CPU | {"processor": ""}, "x86_64, 2 threads"),
-        ({"hardware": "x86_64"}, "x86_64"),
-        (GPU, "H200"),
-        ({}, ""),
-    ],
-)
-def test_types_of_devices_have_names(environment: dict[str, str], name: str) -> None:
-    assert device.kind(environment) == name
 
 
 def test_a_folder_that_is_not_there_yet_has_the_space_of_its_disk(tmp_path: Path) -> None:

@@ -10,7 +10,7 @@ import pytest
 
 from engine.machine import clocks
 from engine.machine import load as meter
-from engine.machine.load import MachineLoad, different, together, words
+from engine.machine.load import MachineLoad, together, words
 
 
 def load(**more: Any) -> MachineLoad:
@@ -36,21 +36,6 @@ def test_a_busy_machine_is_named_with_its_figures(what: str, more: dict[str, Any
     assert what in load(**more).busy
 
 
-@pytest.mark.parametrize(
-    "more",
-    [
-        {},
-        {"others": 1.0},  # beside the one core that the run needs
-        {"others": 0.4, "threads": 2},
-        {"waited_ms": 90.0},
-        {"others": 2.0, "wall_ms": 14.0},  # two steps of the system's counter
-        {"others": None, "waited_ms": None, "steal": None},
-    ],
-)
-def test_what_is_not_measured_as_busy_is_not_called_so(more: dict[str, Any]) -> None:
-    assert load(**more).busy == ""
-
-
 def test_several_runs_together() -> None:
     found = together([load(others=1.0), load(others=0.0, wall_ms=3000.0, began_s=50.0)])
     assert found is not None
@@ -64,13 +49,6 @@ def test_one_unknown_makes_the_whole_unknown_and_not_zero() -> None:
     assert found is not None and found.others is None and found.waited_ms is None
     assert "others used" not in words(found)
     assert words(load(others=None, waited_ms=None)).endswith("is not known")
-
-
-def test_loads_differ_by_more_than_the_margin() -> None:
-    assert different(load(others=1.4), load(others=0.1))
-    assert different(load(waited_ms=400.0), load(waited_ms=20.0))
-    assert not different(load(others=0.2), load(others=0.1))
-    assert not different(load(others=1.4), load(others=None))
 
 
 def times(**more: float) -> SimpleNamespace:
@@ -93,16 +71,3 @@ def test_a_load_that_is_not_measured_is_none(monkeypatch: pytest.MonkeyPatch) ->
     found = meter.Meter(2).read()
     assert (found.others, found.steal, found.waited_ms) == (None,) * 3
     assert found.threads == 2 and found.wall_ms > 0
-
-
-def test_others_are_what_this_process_did_not_use(monkeypatch: pytest.MonkeyPatch) -> None:
-    counters = iter([(1000.0, 50.0), (2500.0, 150.0)])
-    monkeypatch.setattr(meter, "_counters", lambda cpus: next(counters))
-    monkeypatch.setattr(meter, "_own_cpus", lambda: frozenset({0, 1}))
-    cpu, wall = iter([0.0, 300.0]), iter([10.0, 11.0])
-    monkeypatch.setattr(clocks, "cpu_ms", lambda: next(cpu))
-    clock = SimpleNamespace(perf_counter=lambda: next(wall), time=lambda: 5.0)
-    monkeypatch.setattr(meter, "time", clock)
-    found = meter.Meter(1).read()
-    assert found.wall_ms == pytest.approx(1000) and found.cpu_ms == 300 and found.began_s == 5.0
-    assert found.others == pytest.approx(1.2) and found.steal == pytest.approx(0.1)

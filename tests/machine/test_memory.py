@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import gc
-import subprocess
 import sys
 import weakref
 from pathlib import Path
@@ -98,34 +97,6 @@ def test_a_job_that_has_ended_keeps_no_model(adapter: Adapter, sample: Sample) -
     job.work()
     text = job.view().text
     assert text and job._adapter is None and job.view().text == text
-
-
-THAWING = """
-import gc, weakref
-from engine.machine import memory
-
-class Model: ...
-
-def circle() -> weakref.ref:
-    model = Model()
-    model.itself = model
-    return weakref.ref(model)
-
-gone = circle()
-gc.freeze()
-gc.collect()
-assert gone() is not None
-memory.release()
-assert gone() is None and gc.get_freeze_count() > 0
-gc.unfreeze()
-memory.release()
-assert gc.get_freeze_count() == 0
-"""
-
-
-def test_release_frees_what_is_frozen_and_keeps_the_rest_out_of_collections() -> None:
-    """In a process of its own: the libraries of this one stay frozen."""
-    subprocess.run([sys.executable, "-c", THAWING], cwd=ROOT, check=True)
 
 
 def test_memories_name_the_system_first(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -64,15 +64,6 @@ def test_a_question_of_evqa(tmp_path: Path) -> None:
     assert found.clips == ("h5_files/DSEC/1",)
 
 
-def test_all_lists_of_evqa_in_order(tmp_path: Path) -> None:
-    evqa(tmp_path, question(1), name="DSEC")
-    other = question(2, qid="MVSEC_2", dataset_name="MVSEC")
-    found = evqa(tmp_path, other, question(2, qid=None, dataset_name=None), name="MVSEC")
-    assert [one.id for one in found.samples] == ["DSEC_1", "MVSEC_2", "record-3"]
-    assert "the id 'MVSEC_2' of an earlier record" in found.samples[2].problems[0]
-    assert [one.sequence for one in found.samples] == ["DSEC", "MVSEC", "MVSEC"]
-
-
 @pytest.mark.parametrize(
     ("fields", "sentence"),
     [
@@ -325,19 +316,6 @@ def test_a_broken_line_of_json_lines_is_a_problem_of_its_own(tmp_path: Path) -> 
     first, second = dataset.read(tmp_path).samples
     assert first.id == "whole" and not first.problems
     assert second.problems[0].startswith("Record 2 is a text instead of an object")
-
-
-@pytest.mark.loads
-def test_no_list_is_too_late_to_be_read(tmp_path: Path) -> None:
-    count = 1_001
-    for number in range(count):
-        record = {"id": number, "question": "What?", "file": "1.npz"}
-        put(tmp_path / "bench" / f"{number}.json", json.dumps([record]).encode())
-        put(tmp_path / "bench" / f"folder{number}" / "notes.txt")
-
-    put(tmp_path / "bench" / "folder1000" / "test.json", b'{"question": "?", "file": "1.npz"}')
-    put(tmp_path / "bench" / "1.npz")
-    assert len(dataset.read(tmp_path / "bench").samples) == count + 1
 
 
 def test_json_that_cannot_be_read(tmp_path: Path) -> None:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -78,35 +77,6 @@ def test_a_minimal_record_finds_clip_and_frames_by_its_name(tmp_path: Path) -> N
     assert (sample.event_images, sample.missing, sample.problems) == ((), {}, ())
 
 
-def test_a_minimal_record_without_clips_is_no_problem(tmp_path: Path) -> None:
-    put(tmp_path / "event_npy/synthetic_000000.npy")
-    sample = only(tmp_path, {"id": "a", "split": "made", "event_data": "synthetic_000000.npy"})
-    assert (sample.sequence, sample.problems) == ("made", ())
-    assert set(sample.missing) == {"video", "image"}
-
-
-@pytest.mark.parametrize(
-    ("value", "place"),
-    [("seq/000000", "video/seq/000000"), ("seq", "video/seq"), ("seq.mp4", "video/seq")],
-)
-def test_forms_of_video_data(tmp_path: Path, value: str, place: str) -> None:
-    put(tmp_path / place / "000001.png")
-    sample = only(tmp_path, {"id": "a", "video_data": value})
-    assert sample.frames == (tmp_path / place / "000001.png",)
-    put(tmp_path / f"mp4/{value.removesuffix('.mp4')}.mp4")
-    assert only(tmp_path, {"id": "a", "video_data": value}).mp4 is not None
-
-
-@pytest.mark.parametrize("key", ["event_image_1f", "event_image_20Hz", "event_image_2.5Hz"])
-@pytest.mark.parametrize("plain", [{}, {"event_image": []}])
-def test_variants_of_the_event_images(tmp_path: Path, key: str, plain: dict[str, Any]) -> None:
-    put(tmp_path / key / "seq/000000_0.png")
-    sample = only(tmp_path, {"id": "a", key: ["seq/000000_0.png"]} | plain)
-    assert sample.event_images == (tmp_path / key / "seq/000000_0.png",)
-    both = only(tmp_path, full(tmp_path, **{key: ["seq/000000_0.png"]}))  # the plain ones first
-    assert len(both.event_images) == 4
-
-
 @pytest.mark.parametrize(
     "value",
     [
@@ -134,30 +104,6 @@ def test_a_record_names_no_path_outside_its_root(tmp_path: Path, key: str, value
     assert repr(value) in sample.missing["events" if key.startswith("event") else "video"]
 
 
-@pytest.mark.parametrize("key", ["event_data", "video_data", "mp4_data", "event_image"])
-@pytest.mark.parametrize("what", ["file", "folder", "above"])
-def test_links_that_leave_the_root_are_refused(tmp_path: Path, key: str, what: str) -> None:
-    """The same record is read in full before the link takes the place of the real thing."""
-    root, outside = tmp_path / "root", tmp_path / "outside"
-    record = full(root)
-    here, there = {
-        "event_data": ("events", "event_npy/seq/000000.npy"),
-        "video_data": ("frames", "video/seq/000000/000028.png"),
-        "mp4_data": ("mp4", "mp4/seq/000000.mp4"),
-        "event_image": ("event_images", "event_image/seq/000000_1.png"),
-    }[key]
-    assert getattr(only(root, record), here)
-    moved = root / there
-    for _ in range({"file": 0, "folder": 1, "above": 2}[what]):
-        moved = moved.parent
-    outside.mkdir()
-    moved.rename(outside / "real")
-    moved.symlink_to(outside / "real")
-    sample = only(root, record)
-    assert not getattr(sample, here)
-    assert any("link out of the dataset" in problem for problem in sample.problems)
-
-
 def test_links_that_stay_inside_are_followed(tmp_path: Path) -> None:
     record = full(tmp_path)
     (tmp_path / "mp4").rename(tmp_path / "clips")
@@ -181,15 +127,6 @@ def test_missing_empty_and_short_files(tmp_path: Path) -> None:
     assert "mp4/seq/000000.mp4 is broken (999 bytes)" in sample.missing["video"]
     assert "video/seq/000000/ holds no PNG or JPEG" in sample.missing["image"]
     assert len(sample.problems) == 4
-
-
-def test_one_kind_of_file_is_enough(tmp_path: Path) -> None:
-    record = full(tmp_path)
-    (tmp_path / "event_npy/seq/000000.npy").unlink()
-    (tmp_path / "mp4/seq/000000.mp4").unlink()
-    sample = only(tmp_path, record)
-    named = [problem.split()[0] for problem in sample.problems]
-    assert named == ["event_npy/seq/000000.npy", "mp4/seq/000000.mp4"] and not sample.missing
 
 
 def test_folders_and_stray_files_are_no_frames(tmp_path: Path) -> None:
@@ -242,15 +179,6 @@ def test_text_that_no_output_can_encode(tmp_path: Path) -> None:
     assert "<event>?" in sample.question
 
 
-def test_the_first_turns_count(tmp_path: Path) -> None:
-    for turns in (None, [], [{"from": "human", "value": ""}, {"from": "gpt", "value": ""}]):
-        sample = only(tmp_path, {"id": "a", "conversations": turns})
-        assert (sample.question, sample.reference, sample.problems) == ("", "", ())
-    turns = [{"from": who, "value": f"{who}{i}"} for i in (1, 2) for who in ("human", "gpt")]
-    sample = only(tmp_path, {"id": "a", "conversations": turns})
-    assert (sample.question, sample.reference) == ("human1", "gpt1")
-
-
 def test_several_dataset_files_and_none_of_the_results(tmp_path: Path) -> None:
     for name in ("benchmark_results.json", "EventGPT_Instruction_Subset_results_n10.json"):
         (tmp_path / name).write_text("not read")
@@ -262,29 +190,6 @@ def test_several_dataset_files_and_none_of_the_results(tmp_path: Path) -> None:
     assert [(s.id, s.sequence) for s in found.samples] == [("a", "first"), ("b", "")]
     assert found.file == tmp_path / NAME
     assert "repeats 1 ids of an earlier file, first 'a'" in found.problems[0]
-
-
-def test_a_list_that_links_to_itself_or_is_a_folder_is_named(tmp_path: Path) -> None:
-    (tmp_path / NAME).symlink_to(tmp_path / NAME)
-    with pytest.raises(DatasetError, match=f"{NAME} cannot be read"):
-        dataset.read(tmp_path)
-    (tmp_path / NAME).unlink()
-    (tmp_path / NAME).mkdir()
-    with pytest.raises(DatasetError, match=f"{NAME} cannot be read .it is a folder"):
-        dataset.read(tmp_path)
-
-
-@pytest.mark.parametrize("change", [str.upper, str.title])
-def test_names_in_capitals_are_the_same_names(tmp_path: Path, change: Callable[[str], str]) -> None:
-    npy, mp4 = change(".npy"), change(".mp4")
-    put(tmp_path / f"event_npy/s/1{npy}")
-    put(tmp_path / f"mp4/s/1{mp4}")
-    put(tmp_path / "video/s/1/000027.PNG")
-    record = {"id": "a", "event_data": f"s/1{npy}", "mp4_data": f"s/1{mp4}"}
-    found = read(tmp_path, [record], change(NAME))
-    (sample,) = found.samples
-    assert found.clips == ("s/1",) and not sample.problems
-    assert sample.events and sample.mp4 and sample.frames
 
 
 @pytest.mark.parametrize(

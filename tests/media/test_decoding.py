@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 from pathlib import Path
 
 import numpy as np
@@ -37,13 +36,6 @@ def test_every_kind_gives_the_frames_of_a_plain_decoding(kind: str, codec: str, 
     np.testing.assert_array_equal(next(decoding.pictures(data, "a")), everything[0])
 
 
-@pytest.mark.skipif(not hasattr(os, "sched_getscheduler"), reason="no such call on this system")
-def test_encoding_leaves_the_priority_of_the_tests_alone() -> None:
-    before = os.sched_getscheduler(0)
-    clips.encoded("webm", "libsvtav1")
-    assert os.sched_getscheduler(0) == before
-
-
 @pytest.mark.parametrize(
     ("kind", "called"),
     [("nut", "a NUT clip"), ("asf", r"a WMV \(ASF\) clip"), ("flv", "an FLV clip")],
@@ -53,11 +45,6 @@ def test_other_formats_are_refused_by_name(kind: str, called: str) -> None:
     assert clips.decoded(data)  # FFmpeg itself would
     with pytest.raises(MediaError, match=rf"^a is {called}, .*: convert it with `ffmpeg -i FILE"):
         video.decode(data, "a", video.middle)
-
-
-@pytest.mark.parametrize("head", [b"", b"G", b"G" + bytes(187) + b"G", b"RIFF", b"#EXT"])
-def test_what_is_no_other_format_is_left_to_the_reader_of_mp4(head: bytes) -> None:
-    assert decoding.reader_of(head) == "mp4"
 
 
 @pytest.mark.parametrize("kind", ["mp4", "matroska", "mpegts", "avi", "gif"])

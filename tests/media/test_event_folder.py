@@ -2,20 +2,15 @@
 
 from __future__ import annotations
 
-import os
 from pathlib import Path
 
-import numpy as np
 import pytest
 
-from engine import media
 from engine.errors import DatasetError
-from engine.media import dataset, dataset_files, event_folder
+from engine.media import dataset, dataset_files
 from engine.media.dataset import Dataset
-from engine.media.dataset_files import Root
 from engine.media_options import Window
-from engine.types import MediaOptions, Sample
-from tests.media.test_events import saved
+from engine.types import Sample
 
 
 def put(path: Path, data: bytes = b"events") -> Path:
@@ -33,39 +28,6 @@ def windows(root: Path, text: str, *, name: str = "a/one.npy") -> Dataset:
 def only(root: Path, header: str, line: str) -> Sample:
     (found,) = windows(root, f"{header}\n{line}\n").samples
     return found
-
-
-def test_one_sample_per_file_below_the_root(tmp_path: Path) -> None:
-    root = tmp_path / "night"
-    files = [put(root / name) for name in ("x.npy", "b/2.npy", "b/10.npy", "a/deep/1.NPY")]
-    for name in ("x.json.txt.md", ".hidden.npy", ".git/y.npy", "b/rectify_map.h5", "notes.pdf"):
-        put(root / name)
-    found = dataset.read(root)
-    assert [(one.id, one.sequence) for one in found.samples] == [
-        ("x", "night"), ("a/deep/1", "a/deep"), ("b/2", "b"), ("b/10", "b"),
-    ]  # fmt: skip
-    assert {one.events for one in found.samples} == set(files)
-    assert found.file == root and found.clips == tuple(one.id for one in found.samples)
-    sample = found.samples[1]
-    assert set(sample.missing) == {"video", "image"} and not sample.problems
-    assert sample.window is None and sample.question == ""
-    assert dataset.find(found, "b/10") is found.samples[3]
-
-
-def test_files_that_differ_in_their_ending_only(tmp_path: Path) -> None:
-    put(tmp_path / "one.npy")
-    put(tmp_path / "one.NPY" if os.sep == "/" else tmp_path / "two.npy")
-    names = {one.id for one in dataset.read(tmp_path).samples}
-    assert names == ({"one.npy", "one.NPY"} if os.sep == "/" else {"one", "two"})
-
-
-def test_texts_are_recordings_only_where_no_other_files_are(tmp_path: Path) -> None:
-    for name in ("README.txt", "LICENSE_MIT.txt", "requirements-dev.txt", "rectify_map.h5"):
-        put(tmp_path / name)
-    first, second = put(tmp_path / "events.txt"), put(tmp_path / "other.csv")
-    assert event_folder.event_files(Root(tmp_path)) == [first, second]
-    binary = put(tmp_path / "sub" / "a.npy")
-    assert event_folder.event_files(Root(tmp_path)) == [binary]
 
 
 def test_an_empty_file_is_a_problem_of_its_own(tmp_path: Path) -> None:
@@ -103,28 +65,12 @@ def test_limits_of_depth_and_number(tmp_path: Path, monkeypatch: pytest.MonkeyPa
         dataset.read(tmp_path)
 
 
-def test_names_that_no_output_can_encode(tmp_path: Path) -> None:
-    try:
-        put(Path(os.fsdecode(os.fsencode(tmp_path) + b"/bad\xff.npy")))
-    except OSError:
-        pytest.skip("this file system takes no such names")
-    (sample,) = dataset.read(tmp_path).samples
-    assert sample.id.encode() == b"bad?" and sample.events is not None
-
-
 def test_a_folder_without_events_says_what_is_looked_for(tmp_path: Path) -> None:
     put(tmp_path / "clip.mp4")
     with pytest.raises(DatasetError) as caught:
         dataset.read(tmp_path)
     for part in ("EventGPT_Instruction_Subset.json", "EvQA or EventBench", "no event files"):
         assert part in str(caught.value)
-
-
-def test_the_json_of_a_dataset_comes_first(tmp_path: Path) -> None:
-    put(tmp_path / "event_npy" / "seq" / "000000.npy")
-    assert [one.id for one in dataset.read(tmp_path).samples] == ["event_npy/seq/000000"]
-    put(tmp_path / "EventGPT_Instruction_Subset.json", b'[{"id": "own"}]')
-    assert [one.id for one in dataset.read(tmp_path).samples] == ["own"]
 
 
 def test_windows_with_units_and_in_microseconds(tmp_path: Path) -> None:
@@ -257,20 +203,3 @@ def test_lists_that_cannot_be_read(tmp_path: Path, content: bytes | None, senten
     with pytest.raises(DatasetError) as caught:
         dataset.read(tmp_path)
     assert sentence in str(caught.value) and "windows.csv" in str(caught.value)
-
-
-def test_a_window_of_the_list_is_what_is_shown(tmp_path: Path) -> None:
-    """The sample's own window decides the pictures; a window of the run replaces it."""
-    line = np.arange(400)
-    saved(tmp_path, x=line % 64, y=line % 48, t=line * 1000, p=line % 2).rename(
-        tmp_path / "one.npy"
-    )
-    rows = "file,start,length\none.npy,100ms,50ms\none.npy,100ms,5ms\none.npy,,\n"
-    (tmp_path / "windows.csv").write_text(rows, encoding="utf-8")
-    samples = dataset.read(tmp_path).samples
-    found = [media.load(one, "events") for one in samples]
-    shown = [one.source.split(" in ")[0] for one in found]
-    assert shown == ["raw events: 50", "raw events: 5", "raw events: 400"]
-    asked = MediaOptions(window=Window(0, 10_000))
-    others = [media.load(one, "events", asked) for one in samples]
-    assert {one.source.split(" in ")[0] for one in others} == {"raw events: 10"}

@@ -11,8 +11,8 @@ import numpy as np
 import pytest
 
 from engine.errors import MediaError
-from engine.media import event_columns, events
-from engine.media_options import Split, Window
+from engine.media import events
+from engine.media_options import Split
 from engine.types import Events
 from tests.conftest import REAL
 
@@ -103,32 +103,6 @@ def test_pictures_equal_the_published_rule(n: int, count: int, seed: int) -> Non
         )
 
 
-def test_control_the_rules_differ_where_slices_differ_in_extent() -> None:
-    recording = growing(1000)
-    own, common = events.render(recording), events.render(recording, extent="stream")
-    assert len({one.shape for one in own}) == 5 and len({one.shape for one in common}) == 1
-    assert not same(common, drawn_as_published(recording, 5))
-    assert not same(own, drawn_on_one_canvas(recording, 5))
-
-
-def test_the_last_event_at_a_pixel_wins() -> None:
-    found = events.render(stream(1000), extent="stream")
-    assert not same(found, drawn_on_one_canvas(stream(1000), 5, first_wins=True))
-
-
-def test_fewer_events_than_slices() -> None:
-    with pytest.raises(MediaError, match="4 events cannot be cut into 5 slices"):
-        events.render(stream(4))
-
-
-def test_a_plain_file_is_normalised(tmp_path: Path) -> None:
-    found = events.read(saved(tmp_path))
-    assert [a.dtype for a in (found.x, found.y, found.t, found.p)] == ["u2", "u2", "i8", "u1"]
-    assert (found.width, found.height, found.warnings) == (4, 2, ())
-    assert found.t.tolist() == [0, 10, 20, 30]
-    assert found.duration_ms == 0.03
-
-
 def test_the_sensor_may_be_larger_than_its_events(tmp_path: Path) -> None:
     found = events.read(saved(tmp_path, width=np.int64(640), height=480))
     assert (found.width, found.height) == (640, 480)
@@ -139,33 +113,6 @@ def test_whole_floats_and_booleans_are_taken(tmp_path: Path, kind: str) -> None:
     times = [0, 65_504, 32_752, 32_752]
     found = events.read(saved(tmp_path, t=np.array(times, kind), p=np.arange(4) > 1))
     assert (found.t.tolist(), found.p.tolist()) == (times, [0, 0, 1, 1])
-
-
-BURST = np.linspace(190_000, 199_999, 1000).astype(np.int64).tolist()
-
-
-@pytest.mark.parametrize(
-    ("times", "densest"),
-    [
-        ([0, *BURST], BURST),  # at the end of a part
-        # With the event at its end, the first 25 ms would hold 4 too.
-        (
-            [0, 1, 2, 25_000, 60_000, 60_001, 60_002, 60_003, 99_999],
-            [60_000, 60_001, 60_002, 60_003],
-        ),
-        ([0, 1, 50_000, 50_001], [0, 1]),  # of two equally dense times the first
-    ],
-)
-def test_the_densest_time_is_drawn(times: list[int], densest: list[int]) -> None:
-    recording = replace(stream(len(times)), t=np.array(times, np.int64))
-    (part,) = events.parts(recording, Split("densest", 1))
-    assert recording.t[part].tolist() == densest
-
-
-def test_a_window_beyond_the_end_is_said(tmp_path: Path) -> None:
-    path = saved(tmp_path)
-    assert any("ends within" in one for one in events.read(path, Window(5, 1000)).warnings)
-    assert not any("ends within" in one for one in events.read(path, Window(5, 26)).warnings)
 
 
 @pytest.mark.parametrize(
@@ -191,13 +138,6 @@ def test_shuffled_times_are_no_overflow(tmp_path: Path) -> None:
     found = events.read(saved(tmp_path, t=times, **others))
     np.testing.assert_array_equal(found.t, times)
     assert not any("overflowed" in warning for warning in found.warnings)
-
-
-def test_long_streams_are_drawn_and_said(tmp_path: Path) -> None:
-    below = events.read(saved(tmp_path, t=np.array([0, 1, 2, 99_999])))
-    assert below.warnings == ()
-    found = events.read(saved(tmp_path, t=np.array([0, 1, 2, 100_000])))
-    assert any("100.0 ms of" in warning for warning in found.warnings)
 
 
 @pytest.mark.parametrize(
@@ -260,45 +200,9 @@ def test_equal_times_hold_every_event_once_and_in_file_order(make: Any) -> None:
         assert span * number // 7 <= times.min() and times.max() < span * (number + 1) // 7
 
 
-@pytest.mark.parametrize("seed", range(5))
-def test_the_densest_25_ms_of_each_part_by_a_plain_loop(seed: int) -> None:
-    recording = shuffled(400, seed)
-    low, high = int(recording.t.min()), int(recording.t.max()) + 1
-    for number, part in enumerate(events.parts(recording, Split("densest", 4))):
-        begin, end = (low + (high - low) * edge // 4 for edge in (number, number + 1))
-        inside = [int(t) for t in recording.t if begin <= t < end]
-        counts = [sum(t <= other < t + 25_000 for other in inside) for t in inside]
-        assert len(indices(part, 400)) == max(counts)
-        chosen = recording.t[part]
-        assert begin <= chosen.min() and chosen.max() < end
-        assert chosen.max() - chosen.min() < 25_000
-
-
 def test_control_the_three_rules_give_other_pictures() -> None:
     recording = replace(growing(1000), t=np.arange(1000, dtype=np.int64) ** 2)
     drawn = [
         events.render(recording, Split(rule), "stream") for rule in ("count", "time", "densest")
     ]  # type: ignore[arg-type]
     assert not same(drawn[0], drawn[1]) and not same(drawn[1], drawn[2])
-
-
-def test_a_part_without_events_is_white_and_as_large_as_the_stream() -> None:
-    recording = replace(stream(10), t=np.array([0] * 5 + [100] * 5, np.int64))
-    found = events.render(recording, Split("time", 3))
-    assert found[1].shape == (12, 16, 3) and (found[1] == 255).all()
-
-
-@pytest.mark.parametrize("seed", range(3))
-def test_a_window_counts_from_the_first_event(seed: int) -> None:
-    recording = replace(shuffled(500, seed), t=shuffled(500, seed).t + 10**12)
-    begin = int(recording.t.min())
-    found = event_columns.cut(recording, Window(2_000, 50_000), "a")
-    inside = (recording.t >= begin + 2_000) & (recording.t < begin + 52_000)
-    assert found.t.tolist() == recording.t[inside].tolist()
-    assert (found.width, found.height) == (recording.width, recording.height)
-    assert event_columns.cut(recording, None, "a") is recording
-
-
-def test_a_window_without_events_says_how_long_the_recording_is() -> None:
-    with pytest.raises(MediaError, match=r"^a has no events in the window 2s\+1s: it lasts 999us"):
-        event_columns.cut(stream(1000), Window(2_000_000, 1_000_000), "a")

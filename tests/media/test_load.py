@@ -12,9 +12,7 @@ from PIL import Image as Pillow
 
 from engine import media
 from engine.errors import MediaError
-from engine.media import events, media_sources, video
-from engine.media.media_files import Data, large
-from engine.media.media_sources import LoadedPictures
+from engine.media import media_sources, video
 from engine.media_options import Window, perturbations, split
 from engine.types import EXTENTS, FRAME_RULES, Image, MediaKind, MediaOptions, Sample
 from tests.media import clips
@@ -50,32 +48,6 @@ def broken(path: Path) -> Path:
     return path
 
 
-def test_events_come_from_the_event_images(tmp_path: Path) -> None:
-    """The raw events are not read, so that they may be broken."""
-    sample = Sample("a", "s", event_images=pictures(tmp_path, 5), events=broken(tmp_path / "a.npy"))
-    found = media.load(sample, "events")
-    assert (greys(found.images), found.rule, found.notes) == ([0, 1, 2, 3, 4], "", ())
-    assert found.source == "5 event images"
-
-
-def test_events_are_rendered_when_there_are_no_event_images(tmp_path: Path) -> None:
-    path = raw(tmp_path / "a.npy")
-    found = media.load(Sample("a", "s", events=path), "events")
-    np.testing.assert_array_equal(found.images, events.render(events.read(path)))
-    assert "raw events: 10" in found.source
-
-
-def test_raw_events_stand_in_for_broken_event_images(tmp_path: Path) -> None:
-    images = pictures(tmp_path, 5)
-    broken(images[3])
-    found = media.load(
-        Sample("a", "s", event_images=images, events=raw(tmp_path / "a.npy")), "events"
-    )
-    assert "raw events" in found.source
-    assert "000030.png is not a complete PNG" in found.notes[0]
-    assert "raw events shown instead" in found.notes[0]
-
-
 def test_warnings_about_the_stream_are_notes(tmp_path: Path) -> None:
     sample = Sample("a", "s", events=raw(tmp_path / "a.npy", 9, t=np.arange(9) * 20_000))
     assert "160.0 ms of" in media.load(sample, "events").notes[0]
@@ -96,13 +68,6 @@ def test_the_extent_of_event_pictures_is_chosen_and_said(tmp_path: Path) -> None
     assert own.digest != common.digest
 
 
-def test_prepared_event_images_have_no_extent(tmp_path: Path) -> None:
-    sample = Sample("a", "s", event_images=pictures(tmp_path, 5))
-    own, common = (media.load(sample, "events", MediaOptions(extent=how)) for how in EXTENTS)
-    assert (own.rule, own.extent, own.shown) == ("", None, "5 event images")
-    assert own.digest == common.digest
-
-
 @pytest.mark.parametrize("count", [1, 5, 7])
 def test_short_clips_and_folders_repeat_frames_and_say_so(tmp_path: Path, count: int) -> None:
     frames = pictures(tmp_path / "f", count)
@@ -119,15 +84,6 @@ def test_short_clips_and_folders_repeat_frames_and_say_so(tmp_path: Path, count:
     assert greys(found.images) == wanted
 
 
-def test_control_no_repeated_frame_is_said_of_eight(tmp_path: Path) -> None:
-    sample = Sample("a", "s", frames=pictures(tmp_path, 8))
-    assert media.load(sample, "video").notes == ()
-    short = Sample("a", "s", frames=sample.frames[:5])
-    assert len(media.load(short, "video", MediaOptions(frames="spread")).images) == 5
-    assert media.load(short, "video", MediaOptions(frames="spread")).notes == ()
-    assert media.load(short, "image").notes == ()
-
-
 @pytest.mark.parametrize("rule", ["arange", "spread", "linspace"])
 def test_video_comes_from_the_mp4(tmp_path: Path, rule: str) -> None:
     path = clip(tmp_path / "a.mp4")
@@ -136,15 +92,6 @@ def test_video_comes_from_the_mp4(tmp_path: Path, rule: str) -> None:
     np.testing.assert_array_equal(found.images, video.read(path, rule).images)
     assert (found.kind, found.rule, found.notes) == ("video", rule, ())
     assert found.source.endswith("of 20")
-
-
-def test_the_frame_folder_stands_in_for_a_broken_mp4(tmp_path: Path) -> None:
-    sample = Sample("a", "s", mp4=broken(tmp_path / "a.mp4"), frames=pictures(tmp_path / "f", 20))
-    found = media.load(sample, "video")
-    assert greys(found.images) == [0, 2, 5, 7, 10, 12, 15, 17]
-    assert "a.mp4 could not be decoded" in found.notes[0]
-    assert "the frame folder shown instead" in found.notes[0]
-    assert found.source == "frame folder: frames 0, 2, 5, 7, 10, 12, 15, 17 of 20"
 
 
 def test_only_the_chosen_frames_are_read(tmp_path: Path) -> None:
@@ -158,27 +105,6 @@ def test_only_the_chosen_frames_are_read(tmp_path: Path) -> None:
     broken(frames[2])
     with pytest.raises(MediaError, match=r"000029\.png is not a complete PNG"):
         media.load(sample, "video")
-
-
-def test_the_middle_frame_of_either_source(tmp_path: Path) -> None:
-    path = clip(tmp_path / "a.mp4", 21)
-    found = media.load(Sample("a", "s", mp4=path), "image", MediaOptions(frames="spread"))
-    np.testing.assert_array_equal(found.images[0], clips.decoded(path.read_bytes())[10])
-    assert (len(found.images), found.rule) == (1, "middle")
-    folder = media.load(Sample("a", "s", frames=pictures(tmp_path / "f", 20)), "image")
-    assert greys(folder.images) == [10]
-
-
-def test_own_images(tmp_path: Path) -> None:
-    images = pictures(tmp_path, 9)
-    many = Sample("a", "s", images=images)
-    assert greys(media.load(many, "video").images) == [0, 1, 2, 3, 4, 5, 6, 7]
-    assert greys(media.load(many, "image").images) == [4]
-    one = Sample("a", "s", images=images[5:6], mp4=clip(tmp_path / "a.mp4"))
-    assert greys(media.load(one, "image").images) == [5]
-    assert media.load(one, "video").source.startswith("MP4")
-    with pytest.raises(MediaError):
-        media.load(Sample("a", "s", images=images[:1]), "video")
 
 
 def test_still_gifs_are_pictures_and_moving_ones_are_not(tmp_path: Path) -> None:
@@ -260,21 +186,6 @@ def test_equal_content_has_an_equal_digest_under_any_name(tmp_path: Path) -> Non
     assert digest(frames) == digest(renamed)
 
 
-def test_every_ingredient_changes_the_digest(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    sample = Sample("a", "s", mp4=clip(tmp_path / "a.mp4"), frames=pictures(tmp_path / "f", 20))
-    folder = Sample("a", "s", frames=sample.frames)
-    longer = Sample("a", "s", frames=pictures(tmp_path / "g", 21))
-    seen = {digest(sample, kind, rule) for kind in ("video", "image") for rule in FRAME_RULES}
-    assert len(seen) == 4  # the rule is no part of a single picture
-    seen |= {digest(folder), digest(longer)}
-    assert len(seen) == 6
-    monkeypatch.setattr(media, "READER", "other")
-    monkeypatch.setattr(media, "_reader", media._reader.__wrapped__)  # without its cache
-    assert digest(sample) not in seen
-
-
 def scattered(path: Path) -> Path:
     """Raw events, of which every split, window and change draws other pictures."""
     draw, count = np.random.default_rng(0), 100
@@ -328,31 +239,6 @@ def test_the_digest_differs_wherever_the_pictures_differ(
     assert len(set(digests.values())) > {"events": 30, "video": 1, "image": 0}[kind]
 
 
-def test_the_digest_is_of_the_bytes_of_each_file_however_they_are_read(tmp_path: Path) -> None:
-    def digests(*contents: list[Data]) -> set[str]:
-        found = (LoadedPictures((), content, "frames", "") for content in contents)
-        return {media._digest("video", "arange", one) for one in found}
-
-    assert len(digests([b"ab", b"c"], [b"a", b"bc"], [b"abc"])) == 3
-    path = clip(tmp_path / "a.mp4")
-    assert len(digests([path.read_bytes()], [large(path)])) == 1
-
-
-def test_a_clip_that_changes_behind_its_pictures_is_refused(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    path, decode = clip(tmp_path / "a.mp4"), video.decode
-
-    def overwritten(*given: Any) -> video.Clip:
-        found = decode(*given)
-        path.write_bytes(clips.mp4(21))
-        return found
-
-    monkeypatch.setattr(video, "decode", overwritten)
-    with pytest.raises(MediaError, match=r"a\.mp4 changed while it was read"):
-        media.load(Sample("a", "s", mp4=path), "video")
-
-
 def test_one_changed_byte_changes_the_digest(tmp_path: Path) -> None:
     path = clip(tmp_path / "a.mp4")
     before = media.load(Sample("a", "s", mp4=path), "video")
@@ -360,20 +246,3 @@ def test_one_changed_byte_changes_the_digest(tmp_path: Path) -> None:
     after = media.load(Sample("a", "s", mp4=path), "video")
     assert before.digest != after.digest
     np.testing.assert_array_equal(before.images, after.images)
-
-
-def test_previews(tmp_path: Path) -> None:
-    wide = tmp_path / "wide.png"
-    Pillow.new("RGB", (1000, 500)).save(wide)
-    found = media.thumbnail(Sample("a", "s", frames=(wide,)))
-    assert found is not None
-    assert found.shape == (160, 320, 3)
-    for sample in (
-        Sample("a", "s", mp4=clip(tmp_path / "a.mp4")),
-        Sample("a", "s", events=raw(tmp_path / "a.npy")),
-        Sample("a", "s", event_images=pictures(tmp_path / "e", 5)),
-        Sample("a", "s", images=(broken(tmp_path / "b.png"),), mp4=tmp_path / "a.mp4"),
-    ):
-        assert media.thumbnail(sample) is not None
-    assert media.thumbnail(Sample("a", "s")) is None
-    assert media.thumbnail(Sample("a", "s", mp4=broken(tmp_path / "b.mp4"))) is None

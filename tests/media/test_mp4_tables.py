@@ -7,8 +7,7 @@ import struct
 
 import pytest
 
-from engine.errors import MediaError
-from engine.media import decoding, video
+from engine.media import decoding
 from tests.media import clips
 
 FRAGMENTS = {"movflags": "frag_keyframe+empty_moov+default_base_moof"}
@@ -33,28 +32,10 @@ BOMBS = {
 }
 
 
-@pytest.mark.parametrize(("kind", "place", "numbers"), BOMBS.values(), ids=BOMBS.keys())
-def test_tables_of_too_many_frames(kind: bytes, place: int, numbers: tuple[int, ...]) -> None:
-    data = patched(clips.mp4(20), kind, place, *numbers)
-    with pytest.raises(MediaError, match=r"a could not be decoded \(tables of over 1,000,000"):
-        video.decode(data, "a", video.middle)
-
-
 def test_a_fragment_of_too_many_frames() -> None:
     data = clips.encoded("mp4", "libx264", container=FRAGMENTS, bf="0")
     with pytest.raises(ValueError, match="over 1,000,000 frames"):
         check(patched(data, b"trun", 0, 1, 50_000_000))
-
-
-def test_a_table_counts_wherever_the_box_lies() -> None:
-    """FFmpeg reads a table in any box that holds others, and outside of them."""
-    table = struct.pack(">I4sIII", 20, b"stsz", 0, 1, 50_000_000)
-    for around in ((), (b"udta",), (b"moov",), (b"moov", b"trak", b"udta")):
-        nested = table
-        for kind in reversed(around):
-            nested = struct.pack(">I4s", 8 + len(nested), kind) + nested
-        with pytest.raises(ValueError, match="over 1,000,000 frames"):
-            check(clips.mp4(1) + nested)
 
 
 def test_sound_by_the_sample_is_no_table_of_frames() -> None:

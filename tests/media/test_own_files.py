@@ -120,22 +120,6 @@ def own(files: list[tuple[str, Path]], event_images: bool = False) -> Sample:
     return found.sample
 
 
-def test_own_files(tmp_path: Path) -> None:
-    clip, raw = tmp_path / "0", tmp_path / "1"
-    sample = own([("trip.MP4", clip), ("rec.npy", raw)])
-    assert (sample.mp4, sample.events, sample.missing) == (clip, raw, {})
-    assert sample.id == "trip.MP4, rec.npy"
-    assert [own([(name, clip)]).mp4 for name in ("a.mkv", "b.TS")] == [clip, clip]
-    frames = [("f_10.png", tmp_path / "a"), ("f_2.jpeg", tmp_path / "b")]
-    sample = own(frames)
-    assert sample.images == (tmp_path / "b", tmp_path / "a")
-    assert set(sample.missing) == {"events"}
-    assert set(own(frames[:1]).missing) == {"events", "video"}
-    sample = own(frames, event_images=True)
-    assert (sample.event_images, sample.images) == ((tmp_path / "b", tmp_path / "a"), ())
-    assert set(sample.missing) == {"video", "image"}
-
-
 @pytest.mark.parametrize("files", ["a.npy b.bin event file", "a.gif b.mp4 clip"])
 def test_a_second_file_of_one_kind_is_not_used(tmp_path: Path, files: str) -> None:
     one, other, kind = files.split(" ", 2)

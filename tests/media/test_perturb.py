@@ -12,7 +12,7 @@ import pytest
 from engine import media
 from engine.errors import MediaError
 from engine.media import perturb
-from engine.media_options import CHANGES, perturbations, window
+from engine.media_options import CHANGES, perturbations
 from engine.types import DEFAULT_MEDIA, Events, MediaOptions, Sample
 from tests.media import test_events
 from tests.media.test_load import clip, pictures
@@ -52,45 +52,9 @@ def bits(stream: Events) -> str:
     return hashlib.sha256(repr(columns(stream)).encode()).hexdigest()
 
 
-def test_drop_loses_about_the_share_and_nothing_else() -> None:
-    left = changed("drop:0.3")
-    spread = (COUNT * 0.3 * 0.7) ** 0.5
-    assert abs(len(left) - 0.7 * COUNT) < 4 * spread
-    assert set(columns(left)) <= set(columns(recording()))
-
-
 def test_what_is_lost_at_a_low_strength_is_also_lost_at_a_higher_one() -> None:
     assert set(columns(changed("drop:0.6"))) < set(columns(changed("drop:0.3")))
     assert set(columns(changed("hot:0.01"))) < set(columns(changed("hot:0.02")))
-
-
-def test_jitter_moves_the_times_by_its_deviation_and_sorts_them(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
-    plain = recording()
-    with monkeypatch.context() as patch:
-        patch.setattr(perturb, "_ordered", lambda events: events)
-        moved = changed("jitter:500us").t - plain.t
-    assert abs(moved.std() - 500) < 25 and abs(moved.mean()) < 25
-    left = changed("jitter:500us")
-    assert len(left) == COUNT and (np.diff(left.t) >= 0).all()
-    assert sorted((x, y, p) for _, x, y, p in columns(left)) == sorted(
-        (x, y, p) for _, x, y, p in columns(plain)
-    )
-
-
-def test_a_share_of_the_pixels_fires_a_thousand_times_a_second() -> None:
-    plain, found = recording(), changed("hot:0.01")
-    added = list(set(columns(found)) - set(columns(plain)))
-    hot = {(x, y) for _, x, y, _ in added}
-    assert len(hot) == round(0.01 * WIDTH * HEIGHT)
-    assert abs(len(found) - COUNT - len(hot) * LONG_US / 1000) <= len(hot)
-    assert (np.diff(found.t) >= 0).all()
-    assert found.t.min() >= plain.t.min() and found.t.max() <= plain.t.max()
-    one = sorted(t for t, x, y, _ in added if (x, y) == min(hot))
-    assert set(np.diff(one)) == {1000}
-    assert len({p for _, x, y, p in added if (x, y) == min(hot)}) == 1
-    assert {p for *_, p in added} == {0, 1}
 
 
 def test_the_middle_of_the_window_stays() -> None:
@@ -98,16 +62,6 @@ def test_the_middle_of_the_window_stays() -> None:
     assert left.t.min() >= begin + LONG_US // 4 and left.t.max() < begin + LONG_US * 3 // 4
     inside = [row for row in columns(recording()) if 12_500 <= row[0] - begin < 37_500]
     assert columns(left) == inside
-
-
-def test_the_rate_is_lowered_evenly_not_at_random() -> None:
-    left = changed("rate:0.25")
-    assert abs(len(left) - 0.75 * COUNT) <= 1
-    stays = perturb.evenly(COUNT, 0.25, 0.4)
-    for start in range(0, COUNT, 100):
-        assert abs(stays[start : start + 100].sum() - 75) <= 1
-    random = perturb.generator(how(""), "drop", "one").random(COUNT) >= 0.25
-    assert any(abs(random[start : start + 100].sum() - 75) > 1 for start in range(0, COUNT, 100))
 
 
 @pytest.mark.parametrize("text", EACH)
@@ -120,12 +74,6 @@ def test_the_seed_and_the_sample_decide_and_each_change_changes(text: str) -> No
         assert first != bits(changed(text, seed=7, sample="other"))
 
 
-def test_changes_do_not_depend_on_one_another() -> None:
-    """An event that both keep has the time that jitter alone gives it."""
-    both, alone = changed("drop:0.5,jitter:500us"), changed("jitter:500us")
-    assert set(columns(both)) < set(columns(alone))
-
-
 def test_hot_pixels_come_first_then_the_window_then_the_rate() -> None:
     """All at once are the same as one after the other in this order, and in no other."""
     orders = {
@@ -136,24 +84,6 @@ def test_hot_pixels_come_first_then_the_window_then_the_rate() -> None:
     assert [order for order, found in orders.items() if found == together] == [
         ("hot:0.01", "window:0.5", "rate:0.25")
     ]
-
-
-def test_pictures_are_drawn_of_the_window_then_changed_then_split(tmp_path: Path) -> None:
-    """Event i happens at i * 100 us in column i, so a picture shows which events it holds."""
-    count = 200
-    zeros = np.zeros(count, np.uint8)
-    steps = np.arange(count)
-    plain = Events(steps.astype(np.uint16), zeros.astype(np.uint16), steps * 100, zeros, count, 1)
-    options = how("window:0.5,rate:0.5", seed=1, window=window("5ms+10ms"))
-    found = media.load(saved(tmp_path, plain), "events", options)
-    columns_of = [np.flatnonzero((image != 255).any(axis=(0, 2))) for image in found.images]
-    shown = np.arange(50, 150)[25:75]  # of the window, the middle half
-    phase = perturb.generator(options, "rate", "one").random()
-    left = shown[perturb.evenly(len(shown), 0.5, phase)]
-    assert np.concatenate(columns_of).tolist() == left.tolist()
-    assert [len(one) for one in columns_of] == [len(left) // 5] * 5
-    thinned = steps[50:150][perturb.evenly(100, 0.5, phase)]  # control: the rate first
-    assert left.tolist() != [one for one in thinned if one in shown]
 
 
 def test_the_order_of_the_text_does_not_matter() -> None:

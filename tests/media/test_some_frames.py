@@ -6,7 +6,6 @@ from collections.abc import Sequence
 from functools import partial
 from itertools import pairwise
 
-import av
 import numpy as np
 import pytest
 
@@ -78,52 +77,6 @@ def test_h264_equals_a_whole_decoding(how: str, kind: str) -> None:
         check_equal(data, choice, quick=True)
 
 
-@pytest.mark.parametrize("kind", slow_unless(KINDS[:1], KINDS))
-@pytest.mark.parametrize("codec", OTHERS)
-def test_other_codecs_are_decoded_whole(codec: str, kind: str) -> None:
-    if (codec, kind) == ("libvpx-vp9", "mpegts"):
-        kind = "matroska"  # a transport stream has no VP9
-    if codec not in av.codecs_available:
-        pytest.skip(f"this PyAV has no {codec}")
-    data = clips.encoded(kind, codec, range(0, 2400, 40), **OTHERS[codec])
-    for choice in CHOICES:
-        check_equal(data, choice, quick=False)
-
-
-@pytest.mark.parametrize("count", [1, 2, 3, 5, 7])
-def test_clips_under_eight_frames_repeat_the_right_ones(count: int) -> None:
-    """A repeated frame is decoded once and shown as often as the rule names it."""
-    times = range(0, 40 * count, 40)
-    for data, quick in (
-        (clips.encoded(times=times, g="3"), True),
-        (clips.encoded("mp4", "mpeg4", times), False),
-    ):
-        for choice in CHOICES:
-            check_equal(data, choice, quick)
-        assert len(video.decode(data, "a", CHOICES[0]).images) == 8
-
-
-VARIABLE = [0, 7, 90, 91, 400, 420, 1000, 1033, 1034, 1500, 1800, 1801, 2500, 2501, 2950, 3000]
-
-
-@pytest.mark.parametrize("kind", slow_unless(KINDS[:1], KINDS))
-def test_a_variable_frame_rate(kind: str) -> None:
-    check_equal(clips.encoded(kind, times=VARIABLE, g="6"), CHOICES[0], quick=True)
-
-
-def test_times_that_an_edit_list_moves_or_hides() -> None:
-    late = clips.encoded(times=range(5000, 8000, 50), g="12")
-    check_equal(late, CHOICES[0], quick=True)
-    early = clips.encoded(times=range(-500, 2500, 50), g="12")
-    assert decoding.some_frames(early, "a", CHOICES[0]) is None
-    everything = clips.decoded(early)
-    found = video.decode(early, "a", CHOICES[0])
-    assert 0 < found.count == len(everything) < 60
-    np.testing.assert_array_equal(found.images, [everything[i] for i in found.indices])
-    unedited = clips.encoded(g="12", container={"use_editlist": "0"})
-    check_equal(unedited, CHOICES[0], quick=True)
-
-
 def test_fields_fragments_and_lost_beginnings_are_decoded_whole() -> None:
     one = clips.encoded("mpegts", g="12")
     between = clips.encoded("mpegts", times=range(25, 3025, 50), g="12")
@@ -139,16 +92,6 @@ def test_fields_fragments_and_lost_beginnings_are_decoded_whole() -> None:
     assert decoding.some_frames(late, "a", CHOICES[0]) is None
     found = video.decode(late, "a", CHOICES[0])
     np.testing.assert_array_equal(found.images, [clips.decoded(late)[i] for i in found.indices])
-
-
-@pytest.mark.parametrize("kind", ["matroska", "mpegts"])
-def test_a_clip_cut_short(kind: str) -> None:
-    data = clips.encoded(kind, g="12")
-    for share in (0.4, 0.6, 0.8):
-        cut = data[: int(len(data) * share)]
-        everything = clips.decoded(cut)
-        found = video.decode(cut, "a", CHOICES[1])
-        np.testing.assert_array_equal(found.images, [everything[i] for i in found.indices])
 
 
 @pytest.mark.parametrize("kind", slow_unless(KINDS[:1], KINDS))
@@ -172,11 +115,3 @@ def test_a_damaged_clip_shows_what_a_whole_decoding_shows(kind: str) -> None:
         assert list(everything.indices) == list(indices)
         np.testing.assert_array_equal(images, everything.images)
     assert quick and whole
-
-
-@pytest.mark.parametrize("threads", [1, 2, 0])
-def test_threads_change_nothing(threads: int, monkeypatch: pytest.MonkeyPatch) -> None:
-    data = clips.encoded(**X264["few B-frames"])
-    before = some(data, CHOICES[0])[0]
-    monkeypatch.setattr(decoding, "THREADS", threads)
-    np.testing.assert_array_equal(some(data, CHOICES[0])[0], before)

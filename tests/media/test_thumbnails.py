@@ -6,7 +6,6 @@ import os
 from dataclasses import replace
 from pathlib import Path
 
-import numpy as np
 import pytest
 
 from engine import media
@@ -40,21 +39,6 @@ def test_a_picture_is_decoded_once(
     assert shown(sample, folder) == made and shown(sample, None) is None  # control
 
 
-def test_another_content_gives_another_picture(sample: Sample, folder: Path) -> None:
-    made = shown(sample, folder)
-    picture(sample.images[0], 2)
-    os.utime(sample.images[0], ns=(5, 5))
-    assert shown(sample, folder) not in (None, made)
-
-
-def test_a_damaged_file_is_made_again(sample: Sample, folder: Path) -> None:
-    made = shown(sample, folder)
-    (file,) = folder.iterdir()
-    for data in (b"", b"RIFF", file.read_bytes()[:-3], b"other"):
-        file.write_bytes(data)
-        assert shown(sample, folder) == made
-
-
 def test_the_oldest_files_are_removed(
     tmp_path: Path, folder: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -77,25 +61,6 @@ def test_a_folder_that_cannot_be_written_costs_only_time(sample: Sample, tmp_pat
 def test_a_sample_without_a_picture_has_none(folder: Path) -> None:
     assert shown(Sample("s", "q"), folder) is None
     assert not folder.exists()
-
-
-def test_of_a_long_recording_the_beginning_is_drawn_or_that_of_the_samples_window(
-    tmp_path: Path,
-) -> None:
-    """An event per ms for 2 s, each at a place of its own: a picture shows which were drawn."""
-    order = np.arange(2_000)
-    columns = {"x": order % 100, "y": order // 100, "t": order * 1_000, "p": order % 2}
-    path = saved(tmp_path, **columns, width=100, height=20)
-    whole = Sample("s", "q", events=path)
-    for sample, first, last in (
-        (whole, 0, 500),
-        (replace(whole, window=window("1s+200ms")), 1_000, 1_200),
-        (replace(whole, window=window("1s+1s")), 1_000, 1_500),
-    ):
-        found = media.thumbnail(sample)
-        assert found is not None
-        drawn = np.flatnonzero((found != 255).any(2))
-        assert (drawn.min(), drawn.max()) == (first, last - 1)
 
 
 def test_samples_of_one_file_with_other_windows_have_pictures_of_their_own(tmp_path: Path) -> None:

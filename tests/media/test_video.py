@@ -2,15 +2,13 @@
 
 from __future__ import annotations
 
-from contextlib import suppress
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 import pytest
 
 from engine.errors import BadInput, MediaError
-from engine.media import decoding, video
+from engine.media import video
 from tests.conftest import REAL
 from tests.media import clips
 
@@ -68,23 +66,6 @@ def test_real_clips_equal_a_plain_decoding(name: str) -> None:
         np.testing.assert_array_equal(image, everything[index])
 
 
-def test_a_clip_filmed_sideways_is_turned() -> None:
-    data = clips.mp4(2)
-    at = data.index(b"tkhd") + 44  # The display matrix of the track, 16.16 fixed point.
-    one, minus = (1 << 16).to_bytes(4, "big"), (-(1 << 16)).to_bytes(4, "big", signed=True)
-    assert data[at : at + 4] == one
-    quarter = bytes(4) + one + bytes(4) + minus + bytes(16)  # A quarter turn clockwise.
-    turned = data[:at] + quarter + data[at + len(quarter) :]
-    clip = video.decode(turned, "a", lambda n: [0])
-    np.testing.assert_array_equal(clip.images[0], np.rot90(clips.decoded(data)[0], -1))
-
-
-def test_a_cut_clip_whose_index_comes_last() -> None:
-    data = clips.mp4(40)
-    with pytest.raises(MediaError, match=r"a\.mp4 could not be decoded \(Invalid data"):
-        video.decode(data[: len(data) // 2], "a.mp4", lambda n: [0])
-
-
 @pytest.mark.parametrize("share", [0.5, 0.7, 0.97])
 def test_a_cut_clip_whose_index_comes_first(tmp_path: Path, share: float) -> None:
     """Such a file opens, and a decoder that stops at the first error would show its first part."""
@@ -112,41 +93,6 @@ def damaged(seed: int) -> bytes:
     for at in data.index(b"mdat") + 900 + rng.integers(0, 2500, 3):
         data[at] ^= 255
     return bytes(data)
-
-
-@pytest.mark.loads
-def test_damage_is_said_and_repaired_as_one_thread_does() -> None:
-    """Threads that repair a picture from its neighbours may find these in another state."""
-    repaired = 0
-    for data in map(damaged, range(12)):
-        try:
-            found = video.decode(data, "a.mp4", lambda n: range(n))
-        except MediaError as error:
-            assert "a.mp4 could not be decoded" in str(error)
-            continue
-        repaired += any("a.mp4 is damaged" in note for note in found.notes)
-        np.testing.assert_array_equal(found.images, clips.decoded(data))
-    assert repaired
-
-
-@pytest.mark.loads
-def test_what_is_decoded_whole_is_decoded_by_one_thread(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Several threads at times give another repair of a damaged picture, and no word of it."""
-    threads = []
-    everything = decoding.all_frames
-
-    def watched(*given: Any) -> Any:
-        with pytest.MonkeyPatch.context() as patch:
-            patch.setattr(decoding, "_use", lambda _, count: threads.append(count))
-            return everything(*given)
-
-    monkeypatch.setattr(decoding, "all_frames", watched)
-    video.decode(clips.mp4(20), "a.mp4", video.middle)
-    assert not threads  # a sound clip is not decoded whole at all
-    for data in map(damaged, range(12)):
-        with suppress(MediaError):
-            video.decode(data, "a.mp4", video.middle)
-    assert threads and set(threads) == {1}
 
 
 def test_empty_and_small_files_and_foreign_content(tmp_path: Path) -> None:

@@ -11,7 +11,7 @@ import numpy as np
 import PIL.Image
 import pytest
 import torch
-from transformers import AutoImageProcessor, AutoModelForImageTextToText, AutoProcessor
+from transformers import AutoModelForImageTextToText, AutoProcessor
 
 from engine.errors import ModelUnavailable
 from engine.models import auto_processor
@@ -25,11 +25,6 @@ Folder = Callable[[str], Path]
 PLAIN = (
     *("llava", "llava_next", "idefics2", "idefics3", "gemma3", "paligemma", "aya_vision"),
     *("lighton_ocr", "mllama", "blip-2", "instructblip", "git"),
-)
-READABLE = tuple(
-    family
-    for family in family_checkpoints.FAMILIES
-    if auto_processor.can_video() or family not in family_checkpoints.NEED_TORCHVISION
 )
 
 
@@ -72,24 +67,6 @@ def test_inputs_are_those_of_transformers_own_processor(family: str, family_fold
         wanted.pop("labels", None)  # PaliGemma's, for training
         found = auto_processor.inputs(processor, prompt(processor, count), pictures(count))
         torch.testing.assert_close(found, dict(wanted), rtol=0, atol=0)
-
-
-@pytest.mark.parametrize("family", READABLE)
-def test_pixels_do_not_depend_on_torchvision(
-    family: str, family_folder: Folder, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    folder = family_folder(family)
-    processor = auto_processor.load(info(family), folder)
-    if family not in family_checkpoints.NEED_TORCHVISION:
-        wanted = AutoImageProcessor.from_pretrained(folder, backend="pil")
-        assert type(processor.image_processor) is type(wanted)
-    monkeypatch.setattr(auto_processor, "can_video", lambda: False)
-    without = auto_processor.load(info(family), folder)
-    assert getattr(without, "video_processor", None) is None
-    text = prompt(processor, 1)
-    assert prompt(without, 1) == text
-    found, wanted = (auto_processor.inputs(one, text, pictures(1)) for one in (processor, without))
-    torch.testing.assert_close(found, wanted, rtol=0, atol=0)
 
 
 @pytest.fixture

@@ -433,17 +433,6 @@ def test_layers_that_the_config_leaves_out_are_named(whole: tuple[Path, str], pa
         loaded(folder, family)
 
 
-def test_a_left_over_bias_of_a_layer_is_named_and_a_head_is_not(whole: tuple[Path, str]) -> None:
-    folder, family = whole
-    key = next(key for key in published_checkpoints.weights(folder) if "layers.0" in key)
-    bias = f"{key.split('.0.')[0]}.0.self_attn.o_proj.bias"
-    weights(lambda held: held.update({"old_head.weight": torch.ones(2, 2)}))(folder)
-    assert loaded(folder, family).info.extra == ("old_head.weight",)
-    weights(lambda held: held.update({bias: torch.ones(2)}))(folder)
-    with pytest.raises(ModelUnavailable, match=r"for 1 weight \(.*0\.self_attn\.o_proj\.bias"):
-        loaded(folder, family)
-
-
 def zero(folder: Path, part: str, rows: slice = slice(None)) -> None:
     """Zeros in these rows of every weight whose name holds this part."""
 

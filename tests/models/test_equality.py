@@ -17,7 +17,7 @@ import torch
 
 from engine import media, settings
 from engine.decoding import compiled
-from engine.decoding.generation_rules import AnswerRules, GenerationRules, notes, refused
+from engine.decoding.generation_rules import AnswerRules, GenerationRules, notes
 from engine.models import registry
 from engine.models.adapter import Adapter
 from engine.models.checkpoint import ModelEntry
@@ -118,21 +118,6 @@ def test_decoupled_cached_and_hooked_equal_generate(
         assert not module._forward_hooks and not module._forward_pre_hooks
 
 
-def test_control_features_of_another_sample_change_the_logits(
-    adapter: Adapter, sample: Sample, tmp_path: Path
-) -> None:
-    prepared, shown = (
-        adapter.preprocess(media.load(one, adapter.kind), QUESTION)
-        for one in (sample, make_sample(tmp_path / "other", seed=1000))
-    )
-    with torch.inference_mode():
-        ours, theirs = (
-            adapter.decoder.prefill(adapter.embed(prepared, adapter.encode(one)))[0]
-            for one in (prepared, shown)
-        )
-    assert not torch.equal(ours, theirs)
-
-
 @pytest.mark.parametrize("family", ["llava", "video_llava"])
 def test_rows_come_from_the_layer_that_the_configuration_names(
     family: str, sample: Sample, tiny_folder: Path
@@ -217,13 +202,6 @@ def test_compiled_batched_and_drafted_answers_follow_the_settings_too(
         assert tuple(drafted.ids) == wanted[0]
 
 
-def test_the_users_length_is_kept(model: Callable[..., Adapter], sample: Sample) -> None:
-    """A checkpoint's least length neither exceeds the most nor lowers the user's least."""
-    adapter = model("llava", {"min_new_tokens": 50, "eos_token_id": [2, *range(20, 120)]})
-    assert run(adapter, sample, DecodeConfig(6)).new_tokens == 6
-    assert adapter.rules.options(DecodeConfig(60, min_new_tokens=55), 0)["min_new_tokens"] == 55
-
-
 def test_what_is_followed_and_what_is_not_is_said(
     model: Callable[..., Adapter], sample: Sample
 ) -> None:
@@ -235,8 +213,3 @@ def test_what_is_followed_and_what_is_not_is_said(
     assert adapter.info.generation == adapter.notes
     assert "beam search with 4 beams" in " ".join(notes({"num_beams": 4}))
     assert notes({"do_sample": False, "repetition_penalty": 1.0, "num_beams": 1}) == ()
-
-
-def test_settings_without_effect_are_not_refused() -> None:
-    without = {"guidance_scale": 1, "encoder_no_repeat_ngram_size": 0, "repetition_penalty": 1.0}
-    assert refused(without) is None and GenerationRules.read(without).values == {}

@@ -95,24 +95,6 @@ def test_a_hub_name_whose_files_are_here_is_checked(
     assert registry.unavailable(registry.entry("qwen2.5-vl-3b-instruct")) is None
 
 
-def test_a_dry_run_writes_nothing(home: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    assert main(["models", "add", HUB, "--dry-run"]) == 0
-    printed = capsys.readouterr().out
-    assert (home / "models.toml").read_text() == BEFORE and printed.startswith("[[model]]\nname = ")
-    assert main(["models", "add", HUB]) == 0
-    assert (
-        home / "models.toml"
-    ).read_text() == f"{BEFORE}\n{printed}"  # control: without it, this is written
-
-
-@pytest.mark.parametrize("before", ["", "# nothing yet", '[[model]]\nname="x"\ncheckpoint="a/b"'])
-def test_a_file_without_an_end_of_line_or_an_entry(home: Path, before: str) -> None:
-    (home / "models.toml").write_text(before)
-    assert main(["models", "add", HUB]) == 0
-    assert (home / "models.toml").read_text().startswith(before)
-    assert registry.entries()[-1].checkpoint == HUB
-
-
 @pytest.mark.parametrize(
     ("arguments", "said"),
     [

@@ -10,7 +10,6 @@ import torch
 from PIL import Image
 from transformers import LlavaProcessor
 
-from engine.errors import BadInput
 from engine.models import registry
 from engine.types import Media
 from tests import tiny
@@ -43,38 +42,8 @@ def test_llava_inputs_equal_its_processors(tiny_models: Path) -> None:
     assert ours.context_tokens == ours.input_ids.shape[1]
 
 
-@pytest.mark.parametrize("frames", [1, 8])
-def test_video_prompt_has_one_placeholder_per_row(tiny_models: Path, frames: int) -> None:
-    adapter = registry.load(registry.entry("tiny-video_llava"))
-    prepared = adapter.preprocess(pictures(frames), "What is it?")
-    rows = adapter.encode(prepared).rows
-    per_frame = (tiny.SIZE // tiny.PATCH) ** 2 + 1
-    ids = prepared.input_ids[0].tolist()
-    assert len(rows) == frames * per_frame == ids.count(adapter.visual_id)
-    bos = adapter.tokenizer.bos_token_id
-    assert ids.count(bos) == 1 and ids[0] == bos
-
-
-@pytest.mark.parametrize("shape", [(1, 1), (1, 500), (2000, 3)])
-def test_pictures_of_odd_shapes_keep_their_channels(
-    tiny_models: Path, shape: tuple[int, int]
-) -> None:
-    red = np.zeros((*shape, 3), dtype=np.uint8)
-    red[..., 0] = 255
-    for name in ("tiny-llava", "tiny-video_llava"):
-        pixels = registry.load(registry.entry(name)).pixels([red])
-        assert pixels.shape == (1, 3, tiny.SIZE, tiny.SIZE)
-        assert pixels[0, 0].min() > pixels[0, 1].max()
-
-
 def test_rows_that_do_not_fit_the_placeholders_are_refused(tiny_models: Path) -> None:
     adapter = registry.load(registry.entry("tiny-llava"))
     prepared = adapter.preprocess(pictures(1), "What is it?")
     with pytest.raises(ValueError, match="3 visual rows for 4 placeholders"):
         adapter.embed(prepared, adapter.encode(prepared).changed(lambda rows: rows[:3]))
-
-
-def test_a_special_token_in_the_question_is_refused(tiny_models: Path) -> None:
-    adapter = registry.load(registry.entry("tiny-llava"))
-    with pytest.raises(BadInput, match="contains <image>"):
-        adapter.preprocess(pictures(1), "What is <image>?")

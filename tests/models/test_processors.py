@@ -9,13 +9,11 @@ from typing import Any
 import pytest
 import torch
 from transformers import AutoImageProcessor, CLIPImageProcessorPil
-from transformers.models.llava.image_processing_pil_llava import LlavaImageProcessorPil
 
 from engine.models import auto_processor, pixels
 from engine.types import Sample
 from engine.verify import runner
 from engine.verify.verdict import Verdict, VerifyRequest
-from tests import published_checkpoints
 from tests.models.conftest import CROPPED, SIDE, loaded
 from tests.models.published_folders import write
 from tests.models.test_pixels import pictures
@@ -66,26 +64,6 @@ def test_pixels_are_the_named_processors(form: str, checkpoint: Callable[..., Pa
         assert torch.equal(adapter.pixels(images), wanted), size
 
 
-def test_settings_in_processor_config_come_first(checkpoint: Callable[..., Path]) -> None:
-    folder = checkpoint(FORMS["CLIP's"])
-    cropped = loaded(folder, "llava")
-    nested = {"processor_class": "LlavaProcessor", "image_processor": FORMS["padded"]}
-    write(folder, "processor_config.json", nested)
-    padded = loaded(folder, "llava")
-    assert type(padded.image_processor) is LlavaImageProcessorPil
-    assert padded._plain is None and cropped._plain is not None
-    images = pictures(1, 96, 128)  # control: the forms differ where a picture is not square
-    assert not torch.equal(padded.pixels(images), cropped.pixels(images))
-
-
-def test_eventgpt_follows_a_named_processor_too(checkpoint: Callable[..., Path]) -> None:
-    folder = checkpoint(FORMS["padded"], "eventgpt")
-    adapter = loaded(folder, "eventgpt")
-    images = pictures(2, 96, 128)
-    wanted = auto_processor.values(LlavaImageProcessorPil.from_pretrained(folder), images)
-    assert torch.equal(adapter.pixels(images), wanted)
-
-
 def pixel_verdict(sample: Sample) -> Verdict:
     unload_all()
     request = VerifyRequest(("one",), (sample,), max_new_tokens=8, runs=1)
@@ -124,10 +102,3 @@ def test_verify_passes_with_the_named_processor_and_fails_with_another(
     found = pixel_verdict(sample)
     unload_all()
     assert found.outcome == "failed" and "differ" in found.sentence
-
-
-def test_a_published_folder_keeps_its_exact_path(tmp_path: Path) -> None:
-    published_checkpoints.build(
-        tmp_path, "video_llava", published_checkpoints.released, "safetensors"
-    )
-    assert loaded(tmp_path, "video_llava")._plain is not None

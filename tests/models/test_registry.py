@@ -4,14 +4,12 @@ from __future__ import annotations
 
 import subprocess
 import sys
-from collections.abc import Callable
 from pathlib import Path
 
 import pytest
 
 from engine.errors import SettingsError
-from engine.models import checkpoint, checkpoint_files, registry
-from engine.types import Sample
+from engine.models import registry
 
 
 def test_the_shipped_file_holds_the_demo_and_the_real_models(
@@ -38,21 +36,6 @@ def test_the_shipped_file_holds_the_demo_and_the_real_models(
     assert all(entry.download for entry in real[1:])
 
 
-def test_models_that_are_not_here_say_what_to_do(
-    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
-) -> None:
-    monkeypatch.delenv("STAGESCOPE_MODELS", raising=False)
-    monkeypatch.setattr("huggingface_hub.constants.HF_HUB_CACHE", str(tmp_path))
-    folder = registry.unavailable(registry.entry("eventgpt-7b"))
-    assert folder is not None and "put its checkpoint folder at" in folder
-
-
-def test_a_sample_without_the_media_says_so(tiny_models: Path) -> None:
-    sample = Sample("s", "q", missing={"events": "no events here"})
-    assert registry.cannot_run(registry.entry("tiny-eventgpt"), sample) == "no events here"
-    assert registry.cannot_run(registry.entry("tiny-llava"), sample) is None
-
-
 @pytest.mark.slow
 def test_the_first_load_of_a_process_asks_the_accelerators_memory(tiny_models: Path) -> None:
     """Without torch, only the system's memory is known (device.memories)."""
@@ -63,29 +46,6 @@ def test_the_first_load_of_a_process_asks_the_accelerators_memory(tiny_models: P
     )
     told = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     assert told.stdout == "True\n"
-
-
-def test_a_file_is_hashed_again_only_when_it_changes(
-    tiny_copy: Callable[..., Path], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    folder, memo = tiny_copy("llava"), tmp_path / "memo" / "hashes.json"
-    before = checkpoint_files.digest(folder, "copy", memo)
-    with monkeypatch.context() as patched:
-        patched.setattr(checkpoint_files, "_hashes", lambda todo: todo and pytest.fail("again"))
-        assert checkpoint_files.digest(folder, "copy", memo) == before
-    file = folder / "model.safetensors"
-    data = bytearray(file.read_bytes())
-    data[-1] ^= 1
-    file.write_bytes(data)
-    assert checkpoint_files.digest(folder, "copy", memo) != before
-
-
-@pytest.mark.parametrize("text", ["[]", "{", "[" * 5000])
-def test_a_damaged_memo_costs_only_time(tiny_folder: Path, tmp_path: Path, text: str) -> None:
-    folder, memo = tiny_folder / "llava", tmp_path / "hashes.json"
-    memo.write_text(text)
-    before = checkpoint_files.digest(folder, "copy", tmp_path / "other.json")
-    assert checkpoint_files.digest(folder, "copy", memo) == before
 
 
 @pytest.mark.parametrize(
@@ -115,11 +75,3 @@ def test_a_models_file_of_no_use_is_named(
     monkeypatch.setenv("STAGESCOPE_MODELS", str(path))
     with pytest.raises(SettingsError, match=message):
         registry.entries()
-
-
-@pytest.mark.parametrize(
-    ("name", "is_hub"),
-    [("a/b", True), ("./a/b", False), ("/a/b", False), ("~/b", False), ("b", False)],
-)
-def test_a_hub_name_is_told_from_a_folder(name: str, is_hub: bool) -> None:
-    assert checkpoint.is_hub_name(name) is is_hub

@@ -14,11 +14,9 @@ import torch
 import transformers
 
 from engine.errors import ModelUnavailable
-from engine.jobs.model_jobs import ModelJob
 from engine.machine import device
 from engine.models import checkpoint_files, model_card, registry
 from engine.models.checkpoint import ModelEntry
-from engine.types import Tower
 from tests.tiny import unload_all
 
 pytestmark = pytest.mark.loads
@@ -65,14 +63,6 @@ def test_the_least_recently_used_leaves_and_is_freed(
     assert registry.resident() == (entries["video_llava"],)
 
 
-def test_all_stay_where_there_is_room(entries: dict[str, ModelEntry]) -> None:
-    for item in entries.values():
-        registry.load(item)
-    sizes = registry.resident_bytes()
-    for item in entries.values():
-        assert sizes[item] == pytest.approx(registry.needed(item).weights, rel=0.02)
-
-
 def test_what_never_fits_is_refused_with_figures_and_unloads_nothing(
     entries: dict[str, ModelEntry], monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -85,65 +75,12 @@ def test_what_never_fits_is_refused_with_figures_and_unloads_nothing(
     assert registry.resident() == (entries["llava"],)
 
 
-def test_a_longer_answer_of_a_loaded_model_can_push_another_out(
-    entries: dict[str, ModelEntry], room: Callable[[int], None]
-) -> None:
-    registry.load(entries["eventgpt"])
-    registry.load(entries["llava"])
-    short, long = (registry.needed(entries["llava"], new_tokens=n) for n in (1, 4096))
-    assert long.kv_cache > short.kv_cache and long.context == 1024  # the model's own limit
-    room(sum(registry.resident_bytes().values()) + short.run)
-    registry.load(entries["llava"], new_tokens=1)
-    assert len(registry.resident()) == 2
-    registry.load(entries["llava"], new_tokens=4096)
-    assert registry.resident() == (entries["llava"],)
-
-
-def test_load_and_unload_as_jobs(entries: dict[str, ModelEntry]) -> None:
-    load = ModelJob(entry=entries["llava"])
-    load.work()
-    assert load.state == "done" and entries["llava"] in registry.resident()
-    unload = ModelJob(entry=entries["llava"], action="unload")
-    unload.work()
-    assert unload.state == "done" and unload.freed > 1000 and unload.title == "tiny-llava"
-    assert entries["llava"] not in registry.resident()
-    again = ModelJob(entry=entries["llava"], action="unload")
-    again.work()
-    assert again.state == "done" and again.freed == 0
-
-
 # what a 7B model needs, by hand
 
 
 def absent(family: str) -> model_card.Shape:
     """Of a config.json that states nothing."""
     return model_card.of_config(family, registry.FAMILIES[family].kind, {})
-
-
-def test_the_kv_cache_of_a_7b_model() -> None:
-    """2 x 32 layers x 4096 x 2 bytes: half a MiB per token."""
-    text = absent("llava").text
-    assert text.kv_bytes(1, 2) == 2 * 32 * 4096 * 2 == 2**19
-    assert text.linear_weights == 32 * (4 * 4096**2 + 3 * 4096 * 11008) == 6_476_005_376
-    assert text.kv_bytes(2048, 2) == 2**30
-
-
-def test_absent_fields_have_the_published_values() -> None:
-    from transformers import CLIPVisionConfig, LlavaConfig, VideoLlavaConfig
-
-    from engine.models.eventgpt import EventGPTConfig
-
-    towers = {
-        "llava": (LlavaConfig().vision_config, 576),
-        "video_llava": (VideoLlavaConfig().vision_config, 2056),
-        "eventgpt": (EventGPTConfig().tower_config(), 582),
-    }
-    names = ("hidden_size", "num_hidden_layers", "num_attention_heads", "image_size", "patch_size")
-    for family, (tower, tokens) in towers.items():
-        assert absent(family).tower == Tower(*(getattr(tower, name) for name in names))
-        assert absent(family).visual_tokens == tokens
-    stated = model_card.of_config("llava", "image", {"vision_config": {}})
-    assert stated.tower == Tower(*(getattr(CLIPVisionConfig(), name) for name in names))
 
 
 @pytest.mark.parametrize(("kind", "bytes_each"), [("8bit", 1.0), ("4bit", 0.5625)])

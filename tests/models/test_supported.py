@@ -45,21 +45,6 @@ def place(folder: Path, where: str, template: str) -> None:
         published_folders.change(folder, where, chat_template=template)
 
 
-@pytest.mark.parametrize("family", ["llava", "video_llava"])
-def test_the_released_templates_make_the_published_prompt(
-    family: str, tiny_copy: Callable[..., Path]
-) -> None:
-    """With the same ids as without a template; the processor's comes before the tokenizer's."""
-    folder = tiny_copy(family)
-    before = loaded(folder, family)
-    place(folder, "tokenizer_config.json", TEXT_ONLY)
-    published_folders.write(folder, "chat_template.json", {"chat_template": RELEASED})
-    assert registry.unavailable(entry_for(folder, family)) is None
-    adapter = loaded(folder, family)
-    assert adapter.prompt == type(adapter).prompt == before.prompt and adapter.notes == ()
-    assert adapter.prompt_ids(DEFAULT_QUESTION, 8) == before.prompt_ids(DEFAULT_QUESTION, 8)
-
-
 def test_another_template_is_followed_and_said(tiny_copy: Callable[..., Path]) -> None:
     path = tiny_copy("llava")
     place(path, "tokenizer_config.json", TEXT_ONLY)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import subprocess
 import time
 from collections.abc import Callable
 from pathlib import Path
@@ -99,25 +98,6 @@ def test_the_text_is_that_of_transformers_own_method() -> None:
     message = {"role": "user", "content": contents()[-1]}
     other = plain.from_string(without).render(messages=[message], **tokenizer.special_tokens_map)
     assert other != theirs(tokenizer, without, contents()[-1])
-
-
-@pytest.mark.usefixtures("in_a_process")
-def test_prompts_of_all_counts_come_from_one_process(monkeypatch: pytest.MonkeyPatch) -> None:
-    tokenizer, started = AutoTokenizer.from_pretrained(DEMO), []
-    run = subprocess.run
-    monkeypatch.setattr(subprocess, "run", lambda *a, **k: started.append(a) or run(*a, **k))
-    template = templates.find(DEMO, "demo")
-    assert template is not None
-    wanted = [("video", 1), *(("image", count) for count in range(1, 65))]
-    templates._rendered.cache_clear()
-    for _ in range(2):
-        asked = [templates.parts(*one) for one in wanted]
-        found = templates.prompts(tokenizer, template, asked)
-    assert len(started) == 1
-    for (kind, count), prompt in zip(wanted, found, strict=True):
-        content = [{"type": kind}] * count + [{"type": "text", "text": "Why {not}?"}]
-        assert isinstance(prompt, str)
-        assert prompt.format(question="Why {not}?") == theirs(tokenizer, template.text, content)
 
 
 ENDLESS = (

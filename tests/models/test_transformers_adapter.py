@@ -128,14 +128,6 @@ def test_every_named_tensor_reaches_the_answer(part: str, load: Load, sample: Sa
     assert float((one - two).abs().max()) > 0.02
 
 
-def test_features_of_another_number_of_pictures_are_not_taken(load: Load, sample: Sample) -> None:
-    adapter = load("qwen2_5_vl")
-    three, two = (adapter.preprocess(shown(adapter, sample, n), QUESTION) for n in (3, 2))
-    assert adapter.takes(two, encoded(adapter, two))
-    assert not adapter.takes(three, encoded(adapter, two))
-    assert not adapter.takes(two, Features({"rows": torch.zeros(8, 32)}))
-
-
 @pytest.mark.parametrize(
     ("shows", "words"),
     [
@@ -203,16 +195,6 @@ def test_markers_of_pictures_in_a_question_are_refused(load: Load, sample: Sampl
         run(load("qwen2_5_vl"), sample, "What is <|image_pad|> here?")
 
 
-def test_a_model_without_the_seam_runs_hooked_and_says_so(load: Load, sample: Sample) -> None:
-    found = run(load("mllama"), sample)
-    assert found.backend == "generate"
-    assert (
-        "It ran in hooked mode: transformers' mllama takes no features, so stages 3 and 4 cannot "
-        "be run apart."
-    ) in found.notes
-    assert not any("hooked mode" in note for note in run(load("qwen2_5_vl"), sample).notes)
-
-
 def test_the_compiled_step_is_refused_by_a_note(load: Load, sample: Sample) -> None:
     adapter = load("qwen2_5_vl")
     found = run(adapter, sample, decode=replace(GREEDY, backend="compiled"))
@@ -247,15 +229,3 @@ def test_variants_and_copies_share_the_model_and_its_facts(load: Load, sample: S
     assert (variant.kind, copy.kind, adapter.kind) == ("image", "events", "events")
     assert variant.notes[-1] == "a note" and "a note" not in adapter.notes
     assert "as" not in run(variant, sample).shown.split()  # one picture as itself
-
-
-def test_a_copy_with_another_image_processor_has_other_keys(load: Load, sample: Sample) -> None:
-    adapter = load("qwen2_5_vl")
-    other = type(adapter.image_processor)(
-        **adapter.image_processor.to_dict() | {"rescale_factor": 1.0}
-    )
-    prepared = adapter.preprocess(shown(adapter, sample, 2), QUESTION)
-    made = adapter.remade(adapter.info, other)
-    found = made.preprocess(shown(adapter, sample, 2), QUESTION)
-    assert made.feature_spec(found) != adapter.feature_spec(prepared)
-    assert adapter.remade(adapter.info).processor_digest() == adapter.processor_digest()

@@ -6,7 +6,6 @@ from dataclasses import replace
 from pathlib import Path
 
 import pytest
-import torch
 
 from engine.errors import BadInput, UnknownModel
 from engine.models import registry, variants
@@ -83,75 +82,10 @@ def test_labels_of_one_models_columns_say_only_what_differs() -> None:
     ]
 
 
-def test_models_toml_may_say_what_a_model_is_shown(
-    tiny_models: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    row = f'name = "a"\nshows = "events"\nfamily = "llava"\ncheckpoint = "{tiny_models}/llava"\n'
-    file = tmp_path / "models.toml"
-    file.write_text(f"[[model]]\n{row}", encoding="utf-8")
-    monkeypatch.setenv("STAGESCOPE_MODELS", str(file))
-    (found,) = registry.entries()
-    assert found.kind == "events" and registry.entry("a@events") == found
-    one_picture = registry.needed(registry.entry("a@image"))
-    assert registry.needed(found).features == 5 * one_picture.features
-
-
-def test_variants_share_the_weights_and_what_was_compiled(sample: Sample) -> None:
-    base = registry.load(registry.entry("tiny-llava"))
-    shown = registry.load(registry.entry("tiny-llava@events"))
-    assert shown is registry.load(registry.entry("tiny-llava@float32+events"))
-    assert shown is not base and shown.model is base.model and shown.tokenizer is base.tokenizer
-    assert (base.kind, shown.kind) == ("image", "events")
-    assert shown.info.name == "tiny-llava@events" and shown.info.images == 5
-    assert shown.info.visual_tokens == 5 * (base.info.visual_tokens or 0)
-    assert len(registry.resident()) == 1
-    one, *_ = items = [registry.entry(n) for n in ("tiny-llava", "tiny-llava@events")]
-    assert registry.combined_memory(items, 8, 0)[0] == registry.needed(one).weights
-    first, second = _run(shown.info.name, sample), _run("tiny-llava", sample)
-    assert first.cold and not second.cold and base.use.runs == shown.use.runs == 2
-    other = registry.load(registry.entry("tiny-llava@float16"))  # a control: other weights
-    assert other.model is not base.model and other.use.runs == 0 and len(registry.resident()) == 2
-    assert other.dtype == torch.float16
-    assert registry.unload(registry.entry("tiny-llava@events"))
-    assert registry.resident() == (registry.entry("tiny-llava@float16"),)
-
-
 def _run(name: str, sample: Sample, **options: str) -> RunResult:
     adapter = registry.load(registry.entry(name))
     how = RunOptions(decode=DecodeConfig(max_new_tokens=4), **options)  # type: ignore[arg-type]
     return single_run.run(adapter, how.ask(sample, name, "Why?"), None)
-
-
-@pytest.mark.parametrize(
-    ("name", "pictures", "shown"),
-    [
-        ("tiny-llava@events", 5, "5 event images"),
-        ("tiny-eventgpt@video", 8, "frame folder: frames 0, 1, 2, 3, 5, 6, 7, 8 of 10 (arange)"),
-        ("tiny-video_llava@image", 1, "frame folder: frame 5 of 10 (middle)"),
-    ],
-)
-def test_a_result_says_what_was_shown(name: str, pictures: int, shown: str, sample: Sample) -> None:
-    found = _run(name, sample, cache="off")
-    assert found.shown == shown and found.model.name == name
-    (images,) = [one for one in found.tensors if one.name == "images"]
-    assert images.shape[0] == pictures
-    assert found.notes[-2].startswith("Shown ") and "was not trained on" in found.notes[-1]
-    usual = _run(variants.base_name(name), sample, cache="off")  # a control
-    assert not any(note.startswith("Shown ") for note in usual.notes)
-    assert usual.generation.prompt_tokens != found.generation.prompt_tokens
-
-
-def test_each_image_of_llava_has_its_own_placeholder() -> None:
-    adapter = registry.load(registry.entry("tiny-llava@events"))
-    ids, context = adapter.prompt_ids("Why?", 5)
-    tokens = adapter.tokenizer("USER: " + "<image>\n" * 5 + "Why? ASSISTANT:")["input_ids"]
-    rows = (context - len(tokens)) // 5 + 1
-    own = [
-        one
-        for token in tokens
-        for one in ([token] * rows if token == adapter.visual_id else [token])
-    ]
-    assert ids[-len(own) :] == own and context == len(ids)
 
 
 def test_a_certificate_says_nothing_of_another_input_or_of_quantized_weights(

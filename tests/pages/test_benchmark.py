@@ -125,16 +125,6 @@ def test_a_run_goes_from_start_to_its_results(app: Open) -> None:
     assert plan.cache == "off" and plan.warmup == 1 and plan.decode == DecodeConfig(3)
 
 
-def test_the_plan_has_a_forecast_once_there_is_a_run(app: Open) -> None:
-    at = app(PAGE, **TWO)
-    assert "sequences" not in texts(at) and not at.get("spinner")  # no run, no figure
-    found = wait(job(start(at)))
-    assert found.folder is not None
-    at = app(PAGE, **{**TWO, "samples": "5"})
-    line = next(one.value for one in at.text if one.value.startswith("About "))
-    assert f"for 5 results (from run {run_store.read(found.folder).id}" in line
-
-
 def test_samples_at_once(app: Open) -> None:
     at = app(PAGE, **{**TWO, "samples": "3"}, batch="2")
     assert "1 model × 3 samples, 2 at once, after 1 warm-up batch per model" in texts(at)
@@ -180,16 +170,6 @@ def test_an_id_that_is_not_there_is_named_and_leaves_the_other_values(app: Open)
     assert "1 sample × 3 repeats" in texts(at)
 
 
-def test_a_run_that_waits_says_its_place_and_is_cancelled(app: Open, held: Holding) -> None:
-    at = start(app(PAGE, **TWO))
-    assert "Queued: 1 job ahead" in bar(at)
-    assert "benchmark_start" not in keys(at)
-    at.button(key="benchmark_cancel").click().run()
-    assert job(at).state == "cancelled"
-    assert "was cancelled before it started" in texts(at)
-    assert not at.button(key="benchmark_start").disabled
-
-
 def test_another_session_and_another_visit_see_the_same_run(app: Open, held: Holding) -> None:
     first = start(app(PAGE, **TWO))
     second = app(PAGE)
@@ -199,17 +179,6 @@ def test_another_session_and_another_visit_see_the_same_run(app: Open, held: Hol
     first.switch_page(PAGE).run()
     assert "Queued" in bar(first)
     assert first.query_params["benchmark_job"] == job(first).id
-
-
-def test_two_runs_are_both_in_view(app: Open, held: Holding) -> None:
-    at = start(app(PAGE, **TWO))
-    one = job(at)
-    other = BenchmarkJob(plan=one.plan, root=one.root)
-    queue.manager().submit(other)
-    at.run()
-    assert "Queued: 2 jobs ahead" in texts(at)
-    at.button(key=f"benchmark_show_{other.id}").click().run()
-    assert job(at) is other and "Queued: 2 jobs ahead" in bar(at)
 
 
 def stopped_run(app: Open) -> str:
@@ -231,47 +200,6 @@ def test_a_run_that_was_interrupted_is_offered_and_resumed(app: Open) -> None:
     at.run()
     assert found.state == "done" and "2 of 2 results" in bar(at)
     assert "left" not in texts(at)
-
-
-def resumes(at: AppTest) -> list[str]:
-    return [str(button.key) for button in at.button if button.label == "Resume"]
-
-
-def test_one_resume_whatever_is_unfinished(app: Open, held: Holding) -> None:
-    assert resumes(app(PAGE)) == []
-    held.going.set()
-    names = [stopped_run(app), stopped_run(app)]
-    at = app(PAGE)
-    assert resumes(at) == ["benchmark_resume"]
-    box = next(one for one in at.selectbox if str(one.key).startswith("benchmark_unfinished"))
-    assert sorted(box.options) != [] and len(box.options) == 2
-    box.set_value(names[0]).run()
-    at.button(key="benchmark_resume").click().run()
-    found = wait(job(at))
-    at.run()
-    assert found.state == "done" and found.resume is not None and found.resume.name == names[0]
-    assert resumes(at) == ["benchmark_resume"]  # of the other one
-    again = Holding()
-    queue.manager().submit(again)
-    at = start(app(PAGE, **TWO))
-    at.button(key="benchmark_cancel").click().run()
-    again.going.set()
-    assert resumes(at) == ["benchmark_resume"] and "Not finished" in [h.value for h in at.subheader]
-
-
-def test_models_are_named_by_their_labels(app: Open, held: Holding) -> None:
-    at = start(app(PAGE, **{**TWO, "models": ["Tiny llava", "Tiny eventgpt"]}))
-    other = BenchmarkJob(plan=job(at).plan, root=job(at).root)
-    queue.manager().submit(other)
-    at.run()
-    assert "The run of Tiny llava, Tiny eventgpt: Queued" in texts(at)
-    assert at.subheader[0].value.replace("\\", "") == "The run of Tiny llava, Tiny eventgpt"
-    held.going.set()
-    for one in (job(at), other):
-        wait(one)
-    at.run()
-    seen = [texts(at), bar(at), *(one.value for one in [*at.caption, *at.subheader, *at.markdown])]
-    assert "Tiny llava" in column(at, "model") and not any("tiny-" in text for text in seen)
 
 
 def test_a_changed_run_is_refused_unless_told(app: Open) -> None:
@@ -307,24 +235,6 @@ def test_a_link_to_a_run_of_another_server_says_so(app: Open) -> None:
     assert "no longer active on this server" in texts(at)
 
 
-def test_values_of_a_link_that_cannot_be_used_are_dropped(app: Open, on_workers: HerePool) -> None:
-    numbers = dict.fromkeys(("repeat", "batch", "workers", "gpus"), "many")
-    at = app(PAGE, **{**TWO, "models": ["Nobody"]}, **numbers)
-    assert at.number_input(key="benchmark_repeat").value == 1
-    assert at.number_input(key="benchmark_workers").value is None
-    assert len(at.multiselect(key="benchmark_models").value) == 3
-    assert at.number_input(key="benchmark_samples").value == 2  # a value that can be used
-    assert not at.button(key="benchmark_start").disabled
-
-
-def test_without_an_address_nothing_speaks_of_a_cluster(app: Open) -> None:
-    at = app(PAGE, **TWO)
-    assert "benchmark_where" not in [one.key for one in at.segmented_control]
-    assert "benchmark_workers" not in [one.key for one in at.number_input]
-    assert not any("Ray" in one.value for one in [*at.caption, *at.text])
-    assert wait(job(start(at))).cluster is None
-
-
 @pytest.fixture
 def on_workers(monkeypatch: pytest.MonkeyPatch, one_thread: None) -> HerePool:
     """A cluster of two nodes, in this process."""
@@ -356,18 +266,6 @@ def test_only_a_run_on_ray_names_its_cluster(app: Open, on_workers: HerePool) ->
     assert "Ray at head:6379: model by model, one sample at a time." in texts(at)
     at.segmented_control(key="benchmark_where").set_value("here").run()
     assert "Ray at head:6379" not in texts(at)
-
-
-def test_what_ray_cannot_do_is_refused_until_changed(app: Open, on_workers: HerePool) -> None:
-    at = app(PAGE, **TWO, order="By turns")
-    assert "Models cannot take turns on a cluster" in texts(at)
-    assert at.button(key="benchmark_start").disabled
-    at.segmented_control(key="benchmark_where").set_value("here").run()
-    assert not at.button(key="benchmark_start").disabled
-    at.segmented_control(key="benchmark_where").set_value("ray").run()
-    assert at.button(key="benchmark_start").disabled
-    at.segmented_control(key="benchmark_order").set_value("sequential").run()
-    assert not at.button(key="benchmark_start").disabled
 
 
 def test_how_many_workers_and_what_each_takes(app: Open, on_workers: HerePool) -> None:

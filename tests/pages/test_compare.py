@@ -28,13 +28,12 @@ from engine.jobs.run_job import RunJob
 from engine.media import own_files
 from engine.media.dataset import read
 from engine.models import registry
-from engine.pipeline.drafts import DraftRequest
-from engine.prompts import MAX_QUESTION_CHARS, OFF_SCRIPT
-from engine.types import DecodeConfig, Doing, RunOptions, RunRequest, Sample
+from engine.prompts import OFF_SCRIPT
+from engine.types import Doing, RunRequest, Sample
 from tests.conftest import picture, slow_unless
 from tests.jobs.waiting import wait
 from tests.media import clips
-from tests.pages.conftest import Ends, Open, quantize
+from tests.pages.conftest import Open, quantize
 from tests.pages.reading import (
     badges,
     captions,
@@ -73,23 +72,6 @@ def verdict_of(at: AppTest) -> RunVerdict:
 def questions(at: AppTest) -> list[str]:
     """The common questions, as they are offered."""
     return [text.replace("\\", "") for text in at.menu_button(key="compare_common").options]
-
-
-def test_an_end_while_the_page_is_drawn_offers_run(app: Open, ends_meanwhile: Ends) -> None:
-    at = press_run(app(models=["Tiny llava"], tokens="8"))
-    found = queue.manager().get(at.session_state["compare_jobs"][0])
-    assert isinstance(found, RunJob)
-    ends_meanwhile(found)
-    at.run()
-    assert not at.button(key="compare_run").disabled and "compare_cancel" not in keys(at)
-
-
-def test_the_first_page_is_ready_to_run(app: Open) -> None:
-    at = app()
-    assert not at.button(key="compare_run").disabled
-    assert "compare_cancel" not in keys(at)
-    assert len(at.multiselect(key="compare_models").value) == 3
-    assert not tables(at)
 
 
 def test_one_click_gives_three_answers_a_chart_and_a_table(app: Open) -> None:
@@ -145,15 +127,6 @@ def test_changed_inputs_dim_the_answers_and_offer_run(app: Open) -> None:
     assert "Changed since these runs: question." in texts(at)
 
 
-def test_a_newly_chosen_sample_is_previewed_beside_run(app: Open) -> None:
-    at = press_run(app(**ONE))
-    samples = at.selectbox(key="compare_sample")
-    before = len(at.get("image"))
-    samples.set_value(samples.options[3]).run()
-    assert f"The new sample is {samples.options[3]}." in texts(at)
-    assert len(at.get("image")) == before + 1
-
-
 def test_a_second_run_reads_the_cache_and_says_both_times(app: Open) -> None:
     at = press_run(app(**ONE))
     assert "without cache" not in "".join(figures(at))
@@ -172,89 +145,12 @@ def test_the_answers_are_copied_to_the_letter(app: Open, monkeypatch: pytest.Mon
     assert view.request.prompt in words and words.endswith(f"\n\nTiny llava:\n{view.text}\n")
 
 
-def test_a_link_reopens_the_choice_and_the_runs(app: Open) -> None:
-    at = app(tokens="4", question="Is it dark?", models=["Tiny llava"], cache="Off", mode="Hooked")
-    at = press_run(at)
-    (view,) = results(at)
-    assert view.request.prompt == "Is it dark?" and view.request.how.cache == "off"
-    assert view.request.how.mode == "hooked" and view.request.how.decode.max_new_tokens == 4
-    assert view.request.how.decode.backend == "auto"
-    again = app(jobs=[view.id])
-    assert view.text in texts(again) and len(tables(again)) == 1
-
-
-@pytest.mark.parametrize(
-    ("link", "decode"),
-    [
-        (
-            {"sample_tokens": "true", "temperature": "1.5", "top_p": "0.5", "seed": "7"},
-            DecodeConfig(5, temperature=1.5, top_p=0.5, seed=7),
-        ),
-        ({"temperature": "1.5", "backend": "Eager"}, DecodeConfig(5, backend="eager")),  # greedy
-    ],
-)
-def test_a_link_sets_the_decoding(app: Open, link: dict[str, str], decode: DecodeConfig) -> None:
-    assert results(press_run(app(**link, **ONE)))[0].request.how.decode == decode
-
-
-def test_a_link_that_names_runs_twice_shows_each_model_once(app: Open) -> None:
-    at = app(**ONE)
-    first = results(press_run(at))[0].id
-    second = results(press_run(at))[0].id
-    again = app(jobs=[first, first, second])
-    assert len(figures(again)) == 1
-    assert [runs.shown.repeats for runs in followed_runs.grouped(results(again))] == [2]
-
-
 def test_results_outlive_a_look_at_another_page(app: Open) -> None:
     at = press_run(app(**ONE))
     at.switch_page("pages/models.py").run()
     assert not tables(at)
     at.switch_page("pages/compare.py").run()
     assert len(tables(at)) == 1 and at.query_params["compare_jobs"]
-
-
-def test_a_link_to_runs_of_another_server_says_so(app: Open) -> None:
-    at = app(jobs=["gone1", "gone2"])
-    assert "no longer in memory" in texts(at)
-    assert not at.button(key="compare_run").disabled
-
-
-def test_a_number_in_a_link_that_cannot_be_used_falls_back(app: Open) -> None:
-    link = {"tokens": "many", "seed": "9" * 400, "temperature": "1e400", "top_p": "nan"}
-    at, usual = app(**link), app()
-    assert len(usual.number_input) > 2 and len(usual.slider) == 2
-    for found, default in ((at.number_input, usual.number_input), (at.slider, usual.slider)):
-        assert [one.value for one in found] == [one.value for one in default]
-    assert not at.button(key="compare_run").disabled
-
-
-def test_a_question_that_cannot_be_used_is_a_sentence_not_a_run(app: Open) -> None:
-    at = app(**SHORT)
-    at.text_area(key="compare_question").set_value("   ")
-    at = press_run(at)
-    assert "The question is empty" in texts(at)
-    assert at.session_state["compare_jobs"] == []
-
-
-def test_a_question_of_100000_characters_is_cut_and_waits_for_a_second_look(app: Open) -> None:
-    at = app(**SHORT)
-    at.text_area(key="compare_question").set_value("x" * 100_000)
-    at = press_run(at)
-    assert f"was cut to {MAX_QUESTION_CHARS:,} characters" in texts(at)
-    assert at.text_area(key="compare_question").value == "x" * MAX_QUESTION_CHARS
-    assert at.session_state["compare_jobs"] == []
-    too_long = press_run(app(question="y" * 9000, **SHORT))
-    assert "has 9,000 characters" in texts(too_long)
-
-
-def test_a_failure_is_a_sentence_and_no_number(app: Open, monkeypatch: pytest.MonkeyPatch) -> None:
-    quantize("demo = true", monkeypatch)
-    at = press_run(app(models=THREE, **SHORT))
-    assert [view.state for view in results(at)] == ["failed"] * 3
-    assert captions(at).count("Failed") == 3
-    assert all(view.error in texts(at) for view in results(at))
-    assert not tables(at) and not figures(at)
 
 
 def test_one_failure_leaves_the_other_answers(app: Open, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -275,26 +171,12 @@ def test_what_is_known_is_shown_on_demand(app: Open) -> None:
     assert {metric.label for metric in at.metric} == set(sample.truth)
 
 
-def test_a_common_question_fills_the_field(app: Open) -> None:
-    at = app()
-    common = at.menu_button(key="compare_common")
-    common.click_index(5).run()
-    assert at.text_area(key="compare_question").value == questions(at)[5]
-
-
 def test_answers_keep_their_tabs_when_no_model_is_chosen_any_more(app: Open) -> None:
     at = press_run(app(**ONE))
     at.multiselect(key="compare_models").set_value([]).run()
     assert len(tables(at)) == 1 and len(at.tabs) == 5 and not at.exception
     at.session_state["compare_tab"] = DRAFT
     assert "A draft needs a sample and a model" in captions(at.run())
-
-
-def test_no_models_is_a_hint(app: Open) -> None:
-    at = app()
-    at.multiselect(key="compare_models").set_value([]).run()
-    assert "choose one to six in the sidebar" in texts(at)
-    assert at.button(key="compare_run").disabled
 
 
 @pytest.fixture
@@ -325,16 +207,6 @@ def test_scenes_that_cannot_be_made_are_said(app: Open, monkeypatch: pytest.Monk
     assert "The demo dataset cannot be made in" in texts(at)
 
 
-@pytest.mark.parametrize(
-    ("root", "words"),
-    [("/nowhere/at/all", "/nowhere/at/all"), ("~nobody-of-that-name/x", "is not a usable path")],
-)
-def test_a_root_without_a_dataset_is_a_sentence(app: Open, root: str, words: str) -> None:
-    at = app(root=root)
-    assert words in texts(at)
-    assert at.button(key="compare_run").disabled
-
-
 def test_a_public_server_refuses_a_typed_root(app: Open, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(dataset_picker, "on_loopback", lambda: False)
     at = app(root="/nowhere/at/all")
@@ -349,12 +221,6 @@ def test_only_loopback_addresses_are_local(
 ) -> None:
     monkeypatch.setattr(st, "get_option", lambda _: address)
     assert dataset_picker.on_loopback() is local
-
-
-def test_own_files_without_a_file_say_what_to_do(app: Open) -> None:
-    at = app(source="Own files")
-    assert "drop your own files" in texts(at)
-    assert "64 MB" in captions(at)
 
 
 def test_an_own_clip_of_another_kind_is_previewed_and_can_be_asked(app: Open) -> None:
@@ -398,17 +264,6 @@ def test_a_new_file_leaves_the_files_of_earlier_results(app: Open, tmp_path: Pat
     assert view.text in texts(at) and not at.exception
 
 
-def test_previous_and_next_step_through_the_samples(app: Open) -> None:
-    at = app()
-    ids = [sample.id for sample in read(settings.load().demo_dir).samples]
-    assert at.button(key="compare_sample_previous").disabled
-    for key, place in (("next", 1), ("next", 2), ("previous", 1)):
-        at.button(key=f"compare_sample_{key}").click().run()
-        assert at.selectbox(key="compare_sample").value == ids[place]
-    at.selectbox(key="compare_sample").set_value(ids[-1]).run()
-    assert at.button(key="compare_sample_next").disabled and not at.exception
-
-
 def test_an_unreadable_models_file_is_said(app: Open, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("STAGESCOPE_MODELS", "/nowhere/models.toml")
     at = app()
@@ -437,40 +292,6 @@ def test_results_name_the_settings_they_were_made_with(app: Open) -> None:
     assert "at most 5 new tokens" in badges(at) and "sampled" not in badges(at)
     at = press_run(at)
     assert "sampled (temperature 0.7, top p 0.95, seed 0)" in badges(at)
-
-
-def test_a_link_to_what_is_not_here_says_so_until_the_next_run(app: Open) -> None:
-    at = app(sample="gone", models=["EventGPT-9b"], **SHORT)
-    said = [
-        words for words in texts(at).splitlines() if "in the link is not available here" in words
-    ]
-    assert len(said) == 2 and "'gone'" in said[0] and "'EventGPT-9b'" in said[1]
-    at = press_run(at)
-    assert "in the link" not in texts(at)
-
-
-def test_going_back_shows_the_runs_of_that_link(app: Open) -> None:
-    at = press_run(app(**ONE))
-    before = list(at.session_state["compare_jobs"])
-    at = press_run(at)
-    assert list(at.session_state["compare_jobs"]) != before
-    at.query_params["compare_jobs"] = before
-    at.run()
-    assert list(at.session_state["compare_jobs"]) == before
-
-
-def test_a_restored_file_is_seen(app: Open, tmp_path: Path) -> None:
-    root = tmp_path / "own"
-    file = picture(root / "event_image" / "seq" / "000000_0.png", 1)
-    record = {"id": "one", "event_image": ["seq/000000_0.png"]}
-    (root / "EventGPT_Instruction_Subset.json").write_text(json.dumps([record]))
-    data = file.read_bytes()
-    file.unlink()
-    at = app(root=str(root))
-    assert "does not exist" in texts(at)
-    file.write_bytes(data)
-    at = app(root=str(root))
-    assert "does not exist" not in texts(at)
 
 
 @pytest.fixture
@@ -543,17 +364,6 @@ def test_a_sampled_draft_is_refused_in_a_sentence(app: Open) -> None:
     at.button(key="compare_draft_run").click().run()
     assert "Drafting is greedy, but temperature is 0.7" in texts(at)
     assert not at.exception
-
-
-@pytest.mark.usefixtures("declared_llava")
-def test_an_answer_to_an_untrained_question_is_said_to_mean_nothing(app: Open) -> None:
-    at = press_run(app(question="What colour is the car?", **SHORT))
-    assert [view.result.off_script for view in results(at)] == [None, None, True]
-    assert texts(at).count(OFF_SCRIPT) == 1
-    at.text_area(key="compare_question").set_value("is it dark")
-    at = press_run(at)
-    assert [view.result.off_script for view in results(at)] == [None, None, False]
-    assert OFF_SCRIPT not in texts(at)
 
 
 @pytest.mark.usefixtures("declared_llava")
@@ -648,29 +458,6 @@ def own(name: str, folder: Path) -> Sample:
     return sample
 
 
-def test_runs_of_another_visits_files_are_shown_to_nobody_else(app: Open, tmp_path: Path) -> None:
-    """By their ids or as what is at work now; a run of a dataset's sample is shown by its link."""
-    sample = own("secret.png", tmp_path)
-    mine = RunRequest(
-        sample, "tiny-llava", "Why?", RunOptions(decode=DecodeConfig(max_new_tokens=3))
-    )
-    hidden = RunJob(request=mine, owner="another visit")
-    drafting_ = DraftJob(request=DraftRequest((sample,), "tiny-llava", "lookup"), owner="another")
-    shared = RunJob(request=mine)
-    for job in (hidden, shared):
-        queue.manager().submit(job)
-    while not (hidden.ended and shared.ended):
-        time.sleep(0.01)
-    queue.manager().submit(drafting_)
-    at = app(jobs=[hidden.id], draft_job=drafting_.id)
-    assert "no longer in memory: press Run" in texts(at)
-    assert "secret.png" not in texts(at) and not tables(at)
-    assert "drafted by" not in texts(at)
-    at = app(jobs=[shared.id])  # control
-    assert "secret.png" in texts(at) and len(tables(at)) == 1
-    drafting_.cancel()
-
-
 def test_a_run_of_own_files_is_this_visits(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     visit = uploads.Visit()
     monkeypatch.setattr(uploads, "visit", lambda: visit)
@@ -684,13 +471,6 @@ def test_a_run_of_own_files_is_this_visits(monkeypatch: pytest.MonkeyPatch, tmp_
     assert not uploads.may_see(job)
 
 
-def test_repeats_take_turns_and_every_model_gets_a_median(app: Open) -> None:
-    at = press_run(app(repeat="3", cache="Off", **SHORT))
-    done = results(at)
-    assert [view.model for view in done] == [view.model for view in done[:3]] * 3
-    assert "".join(figures(at)).count("median run of ") == 3
-
-
 def test_one_run_is_repeated_by_turns_and_its_difference_is_drawn(app: Open) -> None:
     at = press_run(app(cache="Off", models=["Tiny llava", "Tiny eventgpt"], **SHORT))
     (chart,) = at.get("vega_lite_chart")
@@ -699,23 +479,6 @@ def test_one_run_is_repeated_by_turns_and_its_difference_is_drawn(app: Open) -> 
     at.run()
     assert [view.model for view in results(at)] == ["tiny-llava", "tiny-eventgpt"] * 10
     assert "compare_decide" not in keys(at) and not at.exception
-
-
-def test_a_link_with_too_many_repeats_runs_the_offered_number(app: Open) -> None:
-    at = press_run(app(repeat="5000", **ONE))
-    assert len(results(at)) == 1
-
-
-@pytest.mark.loads
-def test_cancel_stops_all_repeats(app: Open, monkeypatch: pytest.MonkeyPatch) -> None:
-    at = app(repeat="10", **SHORT)
-    with monkeypatch.context() as patch:
-        cancel_in("decode", patch)
-        press_run(at)
-    done = results(at)
-    assert len(done) == 30 and {view.state for view in done} == {"cancelled"}
-    assert sum("before it started" in view.error for view in done) == 29
-    assert not at.button(key="compare_run").disabled
 
 
 def test_the_replay_shows_recorded_times_and_says_what_was_cached(app: Open) -> None:

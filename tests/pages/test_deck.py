@@ -15,7 +15,6 @@ from engine.storage.run_store import Run
 from engine.storage.schemas import Vote, VotedAnswer
 from tests import fabricate
 from tests.pages.conftest import Open
-from ui.results import deck_view
 
 pytestmark = pytest.mark.loads
 PAGE = "pages/results.py"
@@ -66,15 +65,6 @@ def words(at: AppTest) -> str:
     return "\n".join(map(str, [*values, *html])).replace("\\", "")
 
 
-def test_the_sides_are_by_chance_and_the_same_for_a_visit() -> None:
-    ev, vl = VotedAnswer("r", "ev", 0), VotedAnswer("r", "vl", 0)
-    samples = [f"s{n}" for n in range(200)]
-    sides = [deck_view.turned_by_chance(7, sample, ev, vl) for sample in samples]
-    assert sides == [not deck_view.turned_by_chance(7, sample, vl, ev) for sample in samples]
-    assert 70 < sum(sides) < 130
-    assert sides != [deck_view.turned_by_chance(8, sample, ev, vl) for sample in samples]
-
-
 def test_the_samples_come_by_disagreement_one_at_a_time(deck: Deck) -> None:
     at = deck(names="Shown")
     assert heading(at) == "clash" and at.button(key="results_deck_previous").disabled
@@ -83,18 +73,6 @@ def test_the_samples_come_by_disagreement_one_at_a_time(deck: Deck) -> None:
     assert heading(press(at, "next")) == "alike" and at.button(key="results_deck_next").disabled
     assert at.query_params["results_deck"] == "alike"
     assert heading(press(at, "previous")) == "apart"
-
-
-def test_an_open_vote_is_kept_can_be_changed_and_is_counted(deck: Deck, made: Run) -> None:
-    at = press(deck(names="Shown"), "first")
-    assert "Your open vote: ev better." in words(at)
-    counts = "Open votes: ev better 1, vl better 0, both good 0, neither 0."
-    share = "ev is preferred in 1 of 1 votes (95 % interval 2.5 to 100.0 %)."
-    assert f"{counts} {share}" in words(at) and "Blind votes" not in words(at)
-    press(at, "both")
-    (vote,) = annotations.votes(made.folder)
-    assert (vote.sample, vote.choice, vote.blind) == ("clash", "both", False)
-    assert "Open votes: ev better 0, vl better 0, both good 1, neither 0.\n" in words(at)
 
 
 @pytest.mark.parametrize("names", ["Shown", "Hidden until you vote"])

@@ -17,13 +17,12 @@ from engine.attribution.explained import ExplainRequest, Explanation
 from engine.errors import BadInput, Cancelled
 from engine.jobs import queue
 from engine.jobs.explain_job import ExplainJob
-from engine.models import registry
 from engine.storage import run_store
 from tests.attribution import made
 from tests.jobs.waiting import wait
 from tests.pages.conftest import Open
 from tests.pages.reading import html, press_run, results, texts
-from ui.compare import explain_panel, explanation_view
+from ui.compare import explain_panel
 
 pytestmark = pytest.mark.loads
 WHY = explain_panel.TAB[1]
@@ -85,13 +84,6 @@ def maps(at: AppTest) -> list[str]:
     return [one.alt for one in found if one.alt.startswith("Heat map")]
 
 
-def test_a_page_without_the_tab_has_no_explain_button(app: Open) -> None:
-    at = app(**SHORT, tab=WHY)
-    assert explain_panel.NOTHING in [one.value for one in at.caption]
-    at = press_run(app(**SHORT))
-    assert not [one for one in at.button if one.key == "compare_explain_run"]
-
-
 def test_the_cost_is_said_before_the_start(app: Open, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(cells, "measured_ms", {})  # what other tests have measured
     at = asked(app)
@@ -104,21 +96,6 @@ def test_the_cost_is_said_before_the_start(app: Open, monkeypatch: pytest.Monkey
     assert "side is 9: choose a value from 1 to 4." in texts(at)
     at.button(key="compare_explain_run").click().run()
     assert not jobs() and "side is 9" in texts(at)
-
-
-def test_the_map_its_legend_and_its_figures_appear(app: Open) -> None:
-    at = explained(asked(app))
-    (one,) = jobs()
-    (view,) = results(at)
-    assert view.result is not None
-    assert one.request.token_ids == view.result.generation.token_ids
-    assert one.request.run == view.request
-    assert maps(at) and "right, bottom" in maps(at)[0]
-    assert "+2.00 nats: the words rest on it" in html(at)
-    shown = texts(at)
-    assert "• right, bottom (column 2, row 2 of 2 x 2): +2.00 nats" in shown
-    assert made.CLEAR.sentence in shown and explanation_view.PROVES in sections(at)
-    assert "another answer" not in shown.lower().replace("another filling", "")
 
 
 def test_the_same_words_are_shown_again_and_others_computed(app: Open) -> None:
@@ -169,13 +146,6 @@ def test_refusals_are_one_sentence(app: Open, monkeypatch: pytest.MonkeyPatch) -
     monkeypatch.setattr(explain, "explain", refuses)
     at = explained(own_words(at, "a ship"))
     assert "choose another model to explain" in texts(at) and not maps(at)
-
-
-def test_a_model_without_a_seam_cannot_be_asked(app: Open, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(registry, "hooked_only", lambda entry: "Only the hooked mode runs this.")
-    at = asked(app)
-    assert at.button(key="compare_explain_run").disabled
-    assert "Only the hooked mode runs this." in texts(at)
 
 
 def test_a_cancelled_one_says_so(app: Open, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -36,12 +36,6 @@ def opened(app: Open, *runs: str, **more: str | list[str]) -> AppTest:
     return app(PAGE, runs=[*runs], view=GATE, **more)
 
 
-def test_a_run_alone_has_no_gate(app: Open) -> None:
-    kept("one")
-    at = opened(app, "one")
-    assert not [one for one in at.number_input if one.key == "results_gate_margin"]
-
-
 def test_a_slower_run_is_worse_than_the_pinned_baseline(app: Open) -> None:
     for name, slow in (("old", 1.0), ("new", 1.3)):
         kept(name, slow, ids=(100, 9, 102, 103) if name == "new" else ())

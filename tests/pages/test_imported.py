@@ -46,13 +46,6 @@ def opened(app: Open) -> AppTest:
     return app(PAGE, sets="original")
 
 
-def test_without_anything_the_page_says_what_to_import_and_how_much(app: Open) -> None:
-    at = app(PAGE)
-    assert "no GPU" in texts(at) and "this visit only" in texts(at)
-    assert "at most 64 MB each" in at.file_uploader[0].label
-    assert at.text_input(key="published_import_folder").placeholder
-
-
 def test_dropped_files_are_listed_and_judged(app: Open) -> None:
     at = drop(
         app(PAGE),
@@ -93,13 +86,6 @@ def test_what_no_link_can_reopen_is_not_in_the_url(app: Open) -> None:
     assert not {"published_sets", "published_show_0.1", "published_file"} & set(at.query_params)
 
 
-def test_a_kept_set_beside_files_of_the_visit_has_a_link(app: Open) -> None:
-    keep()
-    at = drop(app(PAGE, sets="original"), ("b.json", made.to_bytes(made.legacy())))
-    assert at.query_params["published_sets"] == "original"
-    assert "1 file, without a link" in texts(at) and "b.json" in html(at)
-
-
 def test_a_finding_opens_its_records(opened: AppTest) -> None:
     at = opened
     at.query_params["published_show_1.1"] = "true"
@@ -110,30 +96,6 @@ def test_a_finding_opens_its_records(opened: AppTest) -> None:
     assert list(table["tokens, recorded"]) == [617] * 4 and "where" in table
     at.toggle(key="published_show_1.1").set_value(False).run()
     assert len(at.dataframe) == 0
-
-
-def test_findings_are_filtered_by_severity_and_file(opened: AppTest) -> None:
-    at = opened
-    every = [one.label for one in at.expander if "finding" in one.label]
-    assert "Error" in every[0] and "Note" in every[-1]
-    at.pills(key="published_severity").set_value(["note"]).run()
-    some = [one.label for one in at.expander if "finding" in one.label]
-    assert 0 < len(some) < len(every) and all("Note" in label for label in some)
-    at.selectbox(key="published_findings_of").set_value("Z.json").run()
-    assert [one.label for one in at.expander if "finding" in one.label] == some[:1]
-
-
-def test_the_switch_changes_tables_and_charts(opened: AppTest) -> None:
-    at = view(opened, "figures")
-    at.selectbox(key="published_file").set_value("B.json").run()
-    corrected, charts = html(at), [one.proto.spec for one in at.get("vega_lite_chart")]
-    assert "LLaVA-1.5 (videollava)" in corrected and ">617<" in corrected and ">20<" in corrected
-    assert "contradicts the label" in corrected and len(charts) == 2
-    view(at, "recorded", "values")
-    assert ">617<" in html(at) and ">20<" in html(at) and "Video-LLaVA (videollava)" in html(at)
-    assert [one.proto.spec for one in at.get("vega_lite_chart")] != charts
-    assert all("(ms)" in one.proto.spec for one in at.get("vega_lite_chart"))
-    assert all(one.proto.alt for one in at.get("vega_lite_chart"))
 
 
 def test_every_record_is_there_on_request(opened: AppTest) -> None:
@@ -252,34 +214,9 @@ def test_a_link_to_a_set_that_is_gone_says_so(app: Open) -> None:
     assert "'../../etc' in the link" in texts(app(PAGE, sets="../../etc"))
 
 
-def test_a_set_that_is_kept_beside_as_many_as_can_be_open_closes_the_first(app: Open) -> None:
-    names = [f"set {number}" for number in range(opened_sets.MOST)]
-    for name in names:
-        imported_sets.save(name, [("a.json", made.to_bytes(made.flat()))])
-    at = drop(app(PAGE, sets=names), ("b.json", made.to_bytes(made.legacy())))
-    at.text_input(key="published_import_name").set_value("mine")
-    at.button(key="published_keep").click().run()
-    assert not at.exception
-    assert at.multiselect(key="published_sets").value == [*names[1:], "mine"]
-
-
 def test_a_set_that_another_visitor_deletes_is_no_longer_open(opened: AppTest) -> None:
     imported_sets.delete("original")
     assert "Import result files" in texts(opened.run()) and not opened.exception
-
-
-def test_as_recorded_means_the_label_and_says_that_it_is_disputed(opened: AppTest) -> None:
-    at = view(view(opened, "figures"), "recorded", "values")
-    at.selectbox(key="published_file").set_value("B.json").run()
-    assert "Video-LLaVA (videollava), label disputed" in html(at)
-    assert "LLaVA-1.5 (videollava)" not in html(at)
-    charts = [one.proto.spec for one in at.get("vega_lite_chart")]
-    assert len(charts) == 1 and "label disputed" in charts[0]  # no waterfall of nonsense
-    assert "implausible parts" in html(at)
-    view(at, "claims")
-    assert "Video-LLaVA, label disputed" in html(at)
-    view(at, "corrected", "values")
-    assert "label disputed" not in html(at)
 
 
 def test_a_claim_lists_the_files_that_say_nothing(opened: AppTest) -> None:

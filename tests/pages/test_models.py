@@ -82,37 +82,6 @@ def row(name: str, checkpoint: str | Path, family: str = "llava") -> str:
     return f'[[model]]\nname = "{name}"\nfamily = "{family}"\ncheckpoint = "{checkpoint}"\n'
 
 
-def test_every_entry_says_who_it_is(app: Open) -> None:
-    at = opened(app)
-    for label in ("Tiny eventgpt", "Tiny video", "Tiny llava"):
-        assert label in " ".join(heading.value for heading in at.subheader)
-    assert marks(at).count("ready to load") == 3 and marks(at).count("unverified") == 3
-    assert html(at).count("1,024 tokens") == 3 and html(at).count("KV cache") == 3
-    assert "3 layers of 16, 2 heads, 32 px in patches of 16 px" in html(at)
-    assert "system memory" in " ".join(one.proto.text for one in at.get("progress"))
-
-
-def test_details_and_missing_models_are_in_closed_expanders(
-    app: Open, tiny_models: Path, plant: Plant
-) -> None:
-    plant(row("gone", "./gone"), row(NAME, tiny_models / "llava"))
-    at = opened(app)
-    entry = registry.entry(NAME)
-    digest = registry.full_digest(entry)
-    at.run()
-    boxes = {box.label: box for box in at.expander}
-    assert [*boxes][::2] == ["Files and details", "Not installed (1)"]  # the installed ones first
-    assert not any(box.proto.expanded for box in boxes.values())
-    details = "".join(one.proto.body for one in boxes["Files and details"].get("html"))
-    assert all(words in details for words in (digest, "<dt>Digest", "<dt>From", "KV cache"))
-    assert html(at).count(digest) == 1 and html(at).count("<dt>Digest") == 1
-    glance = next(one.proto.body for one in at.get("html") if "<dt>Runs in" in one.proto.body)
-    assert "<dt>Parameters" in glance and "<dt>Memory needed" in glance and "<dt>From" not in glance
-    assert "gone is not on this machine" in " ".join(
-        one.value for one in boxes["Not installed (1)"].text
-    )
-
-
 def test_a_certificate_is_named_where_it_covers_a_model_now(app: Open) -> None:
     at = opened(app)
     entry = registry.entry(NAME)
@@ -138,27 +107,6 @@ def test_load_and_unload(app: Open) -> None:
     assert "of weights freed" in texts(at)
 
 
-def test_a_loaded_model_whose_entry_changed_has_one_card(
-    app: Open, tiny_models: Path, plant: Plant
-) -> None:
-    registry.load(registry.entry(NAME))
-    changed = (tiny_models / "models.toml").read_text(encoding="utf-8").replace("Tiny", "Other")
-    plant(changed.replace('"./', f'"{tiny_models}/'))
-    assert registry.resident()[0] not in registry.entries()
-    at = app("pages/models.py")
-    assert html(at).count("Other llava") == 1 and not at.exception
-
-
-def test_a_variant_with_weights_of_its_own_has_a_card_while_it_is_loaded(app: Open) -> None:
-    name = f"{NAME}@float16"
-    registry.load(registry.entry(name))
-    at = opened(app)
-    assert "float16" in " ".join(heading.value for heading in at.subheader)
-    at = press(at, f"models_unload_{name}")
-    assert registry.resident() == ()
-    assert "float16" not in " ".join(heading.value for heading in at.subheader)  # the control
-
-
 def test_the_full_hash_is_computed_on_demand(app: Open) -> None:
     at = opened(app)
     assert html(at).count("not computed") == 3
@@ -181,21 +129,6 @@ def test_a_queued_job_has_a_place_and_cancel(app: Open, monkeypatch: pytest.Monk
     at.button(key=f"models_cancel_{NAME}").click().run()
     at.run()
     assert "was cancelled before it started" in texts(at) and f"models_load_{NAME}" in keys(at)
-
-
-def test_a_load_that_fails_says_why_until_it_works(
-    app: Open, tiny_models: Path, tmp_path: Path, plant: Plant
-) -> None:
-    folder = Path(shutil.copytree(tiny_models / "llava", tmp_path / "broken"))
-    tokenizer = folder / "tokenizer.json"
-    whole = tokenizer.read_bytes()
-    tokenizer.write_bytes(b"{")
-    plant(row("broken", "./broken"))
-    at = press(opened(app), "models_load_broken")
-    assert "tokenizer" in texts(at) and registry.resident() == ()
-    tokenizer.write_bytes(whole)
-    at = press(at, "models_load_broken")
-    assert marks(at).count("loaded on cpu") == 1 and "tokenizer" not in texts(at)
 
 
 def test_what_is_missing_or_broken_says_what_to_do(
@@ -223,13 +156,6 @@ def test_what_is_missing_or_broken_says_what_to_do(
     assert "Hugging Face hub: nobody/<wbr>has-this-7b" in html(at)
 
 
-def test_the_only_mode_of_a_model_is_on_its_card(
-    app: Open, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(registry, "hooked_only", lambda entry: "Only the hooked mode runs this.")
-    assert html(opened(app)).count("<dt>Modes</dt><dd>Only the hooked mode runs this.") == 3
-
-
 def test_a_model_too_large_cannot_be_loaded(app: Open, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(registry.device, "free_bytes", lambda: 10)
     at = opened(app)
@@ -255,15 +181,3 @@ def test_the_cache_is_cleared(app: Open, sample: Sample) -> None:
     at.button(key="models_clear_yes").click().run()
     assert "Cleared all 2 entries (" in texts(at) and not at.exception
     assert feature_cache.shared().state().entries == 0
-
-
-def test_a_cache_that_cannot_be_read_is_one_sentence(app: Open) -> None:
-    at = opened(app)
-    folder = settings.load().features_dir
-    feature_cache.shared().close()
-    feature_cache.shared.cache_clear()
-    shutil.rmtree(folder, ignore_errors=True)
-    folder.write_text("no folder", encoding="utf-8")
-    at.run()
-    assert "The feature cache" in texts(at) and not at.exception
-    assert "models_clear_yes" not in keys(at) and marks(at).count("ready to load") == 3

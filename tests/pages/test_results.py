@@ -4,9 +4,7 @@ from __future__ import annotations
 
 import io
 import json
-import os
 import re
-import shlex
 import shutil
 import zipfile
 from collections.abc import Callable
@@ -23,12 +21,11 @@ from engine.storage import annotations as marks
 from engine.storage import run_details, run_store
 from engine.storage.plan import Plan, Task
 from engine.storage.result_rows import ResultRow
-from engine.storage.run_details import RunDetails
 from engine.storage.run_store import Run
 from engine.types import DecodeConfig
 from tests import fabricate
 from tests.pages.conftest import Open
-from tests.pages.reading import badges, captions, html, tables, texts
+from tests.pages.reading import captions, html, tables, texts
 from tests.report.test_bundle import unpacked
 from ui.results import overview
 
@@ -74,15 +71,6 @@ def shown(at: AppTest) -> list[str]:
     return at.dataframe[0].value["sample"].tolist()
 
 
-def test_without_runs_the_page_says_how_to_make_one(app: Open) -> None:
-    at = app(PAGE)
-    assert "There is no run yet" in texts(at)
-    command = shlex.split(at.main.code[0].value)
-    assert command[:4] == ["python", "-m", "engine", "bench"] and "NAME,NAME" not in command
-    assert at.code[0].value.startswith("python -m engine bench")
-    assert [link.proto.label for link in at.get("page_link")] == ["Go to Benchmark"]
-
-
 def test_runs_are_listed_and_chosen(app: Open, make: Make) -> None:
     make("one", fabricate.pair(2))
     make("two", [fabricate.row("im")], finished=False)
@@ -103,14 +91,6 @@ def test_runs_are_listed_and_chosen(app: Open, make: Make) -> None:
     assert at.query_params["results_runs"] == "two"
 
 
-def test_runs_that_look_alike_are_told_apart(app: Open, make: Make) -> None:
-    for name in ("one", "two"):
-        make(name, [fabricate.row()], created="01T00:00:00")
-    at = app(PAGE, runs="two")
-    options = at.multiselect(key="results_pick").options
-    assert {words.rpartition(" · ")[2] for words in options} == {"one", "two"}
-
-
 def test_the_overview_keeps_apart_what_must_not_be_mixed(app: Open, make: Make) -> None:
     rows = fabricate.pair(3)
     rows.append(fabricate.row("ev", "s0", repeat=1, phase="warmup", prefill=500.0))
@@ -124,27 +104,6 @@ def test_the_overview_keeps_apart_what_must_not_be_mixed(app: Open, make: Make) 
     assert "warm-up" in found and "read from the cache" in found
     assert len(at.get("vega_lite_chart")) == 3
     assert "unverified" in " ".join(element.value for element in at.markdown)
-
-
-MISSING = ["sampling", "96 tokens (48 verified)"]
-
-
-@pytest.mark.parametrize(
-    ("given", "words"),
-    [
-        ({"verified": "ab12" * 16}, "same answer as generate(), timing verified"),
-        (
-            {"standing": {"state": "not covered", "certificate": "ab12" * 16, "missing": MISSING}},
-            "not covered: sampling, 96 tokens (48 verified)",
-        ),
-    ],
-)
-def test_each_standing_of_a_model_has_a_badge(
-    app: Open, make: Make, given: dict[str, object], words: str
-) -> None:
-    make("one", [fabricate.row(**given), fabricate.row(sample="s1")])
-    at = app(PAGE, runs="one")
-    assert words in badges(at) and "unverified" in badges(at)
 
 
 def test_nothing_answered_gives_no_figure(app: Open, make: Make) -> None:
@@ -184,17 +143,6 @@ def test_one_model_cannot_be_compared(app: Open, make: Make) -> None:
     make("one", [fabricate.row()])
     at = app(PAGE, runs="one", view="Comparison")
     assert "needs two models" in texts(at)
-
-
-def test_two_runs_of_one_model_are_told_apart(app: Open, make: Make) -> None:
-    make("one", [fabricate.row()], created="01T10:15:00")
-    later = [make(name, [fabricate.row()], created="01T10:16:00") for name in ("two", "three")]
-    at = app(PAGE, runs=["one", "two"])
-    assert "ev · 2026-01-01 10:15:00" in html(at) and "ev · 2026-01-01 10:16:00" in html(at)
-    at = app(PAGE, runs=["one", "two", "three"], view="Comparison")
-    labels = at.selectbox(key="results_a").options
-    assert "ev · 2026-01-01 10:15:00" in labels
-    assert {f"ev · 2026-01-01 10:16:00 · {run.id}" for run in later} <= set(labels)
 
 
 def samples(app: Open, **more: str) -> AppTest:
@@ -281,19 +229,6 @@ def test_a_long_list_comes_page_by_page(app: Open, make: Make) -> None:
     assert len(shown(at)) == 11  # one page: the pages before were more
 
 
-def test_a_sample_shows_answers_their_difference_and_its_timeline(app: Open, make: Make) -> None:
-    one = fabricate.row("ev", text="A **road** <i>and</i> a car.", reference="A road.")
-    make("one", [one, fabricate.row("vl", text="A road and a bus.")])
-    at = samples(app, sample="s0")
-    assert "A **road** <i>and</i> a car." in texts(at) and "Reference answer: A road." in texts(at)
-    raw = "".join(element.proto.body for element in at.get("html"))
-    assert "<del> **road** &lt;i&gt;and&lt;/i&gt;</del><ins> road and</ins>" in raw
-    assert "word F1" in texts(at) and "No pictures to show" in texts(at)
-    assert "The answers state nothing that can be compared: read them." in texts(at)
-    assert len(at.get("vega_lite_chart")) == 1
-    assert {m.label: m.value for m in at.metric}["Total"] == "30.0 ms"
-
-
 def test_an_answer_to_an_untrained_question_is_said_to_mean_nothing(app: Open, make: Make) -> None:
     make("one", [fabricate.row("ev", off_script=True), fabricate.row("vl", off_script=None)])
     at = samples(app, sample="s0")
@@ -338,49 +273,6 @@ def test_what_ran_and_the_reports_are_there(app: Open, make: Make) -> None:
     )
 
 
-def test_agreement_needs_something_to_agree_with(app: Open, make: Make) -> None:
-    make("one", [fabricate.row()])
-    make("two", [fabricate.row(reference="A road.")])
-    assert "no reference answers" in texts(app(PAGE, runs="one", view="Quality"))
-    assert "Word F1" in html(app(PAGE, runs="two", view="Quality"))
-
-
-def test_a_broken_line_is_said_and_the_rest_shown(app: Open, make: Make) -> None:
-    run = make("one", fabricate.pair(2))
-    with (run.folder / run_store.RESULTS).open("ab") as stream:
-        stream.write(b"no json\n")
-    at = app(PAGE, runs="one")
-    assert "lines of results.jsonl cannot be used (line" in texts(at) and at.get("vega_lite_chart")
-
-
-@pytest.mark.parametrize("name", [run_store.RESULTS, run_store.JOURNAL, marks.MARKS])
-@pytest.mark.parametrize(
-    ("put", "kind"),
-    [(os.mkfifo, "named pipe"), (lambda path: path.symlink_to("outside"), "symbolic link")],
-)
-def test_a_pipe_or_a_link_in_a_run_is_said(
-    app: Open, make: Make, name: str, put: Callable[[Path], None], kind: str
-) -> None:
-    """Nothing waits for it, and nothing outside the run is shown."""
-    folder = make("one", [fabricate.row()]).folder
-    (folder / "outside").write_text("secret\n")
-    (folder / name).unlink(missing_ok=True)
-    put(folder / name)
-    said = texts(app(PAGE, runs="one"))
-    assert name in said and kind in said and "secret" not in said
-
-
-def test_a_run_that_grows_is_read_again_when_its_file_has_changed(app: Open) -> None:
-    folder = settings.load().runs_dir / "one"
-    run = fabricate.run(folder, [fabricate.row()], finished=False, planned=["s1"])
-    at = samples(app)
-    assert shown(at) == ["s0"]
-    with (run.folder / run_store.RESULTS).open("a") as stream:
-        stream.write(json.dumps(fabricate.row(sample="s1")) + "\n")
-    at.run()
-    assert shown(at) == ["s0", "s1"]
-
-
 def test_a_run_at_work_stays_as_it_was_until_it_is_read_again(app: Open, tmp_path: Path) -> None:
     folder = settings.load().runs_dir / "one"
     with run_store.create(fabricate.header(("ev",), ("s0", "s1")), folder) as writer:
@@ -391,19 +283,6 @@ def test_a_run_at_work_stays_as_it_was_until_it_is_read_again(app: Open, tmp_pat
         assert shown(at) == ["s0"] and "new results" in texts(at)
         at.button(key="results_again").click().run()
         assert shown(at) == ["s0", "s1"]
-
-
-def test_a_run_without_a_result_yet(app: Open, make: Make) -> None:
-    make("one", [], finished=False)
-    assert "no results yet" in texts(app(PAGE, runs="one"))
-
-
-def test_a_link_to_nothing_says_so(app: Open, make: Make) -> None:
-    make("one", fabricate.pair(1))
-    at = app(PAGE, runs=["../../etc", "one"] * 2, view="Samples", sample="nobody")
-    assert texts(at).count("The run '../../etc' in the link was not found") == 1
-    assert not at.exception and listed(at) == ["one"]
-    assert shown(at) == ["s0"] and not at.metric
 
 
 BATCHES = [
@@ -435,19 +314,6 @@ def test_batches_alone_have_no_figures_but_their_throughput(app: Open, make: Mak
     assert not at.get("vega_lite_chart") and "samples at once" in html(at)
 
 
-def test_an_answer_of_a_batch_shows_the_batchs_times(app: Open, make: Make) -> None:
-    make("batches", BATCHES)
-    make("single", [fabricate.row(sample="s0")])
-    at = app(PAGE, runs=["single", "batches"], view="Samples", sample="s0")
-    figures = [(metric.label, metric.value) for metric in at.metric]
-    assert ("Batch of 3", "123 ms") in figures
-    assert sum(name == "TTFT" for name, _ in figures) == 1  # the single run's
-    assert "Whole batch: load 12.3 ms, preprocess 12.3 ms" in texts(at)
-    assert "A note of the batch." in texts(at)
-    assert "in a batch of 3" in " ".join(element.value for element in at.markdown)
-    assert "Not in the timeline, because answered in a batch" in captions(at)
-
-
 def test_a_bundle_has_the_figures_of_the_page_to_the_last_digit(
     app: Open, make: Make, tmp_path: Path, undrawn: None
 ) -> None:
@@ -462,28 +328,6 @@ def test_a_bundle_has_the_figures_of_the_page_to_the_last_digit(
         shown = [(metric.label, metric.value) for metric in at.metric]
         assert sorted(figures) == sorted(shown)  # runs of one second stand in any order
         assert all(f"{one['stages']}." in texts(at) for one in sample["answers"])
-
-
-def test_the_page_begins_with_the_newest_finished_run(app: Open, make: Make) -> None:
-    make("old", [fabricate.row()], created="01T00:00:00")
-    make("new", [fabricate.row()], created="03T00:00:00")
-    make("unfinished", [fabricate.row()], False, created="04T00:00:00")
-    at = app(PAGE)
-    assert at.query_params["results_runs"] == "new" and at.get("vega_lite_chart")
-    assert app(PAGE, runs="old").query_params["results_runs"] == "old"  # a link decides
-
-
-def test_a_run_gets_a_name_and_tags_and_is_found_by_them(app: Open, make: Make) -> None:
-    run = make("one", [fabricate.row()])
-    make("two", [fabricate.row()], created="01T10:15:00")
-    at = app(PAGE, runs=["one", "two"])
-    at.text_input(key="results_name_one").set_value("  Night **drive** ").run()
-    at.multiselect(key="results_tags_one").set_value(["rain"]).run()
-    assert run_details.read(run.folder)[0] == RunDetails("Night **drive**", ("rain",))
-    (label,) = [one for one in at.multiselect(key="results_pick").options if "Night" in one]
-    assert label.startswith("Night **drive** · ") and label.endswith(" · rain")
-    assert "ev · Night **drive**" in html(at)
-    assert "ev · 2026-01-01 10:15:00" in html(at)
 
 
 def test_a_tag_that_is_too_long_is_refused_in_its_box_and_taken_back(app: Open, make: Make) -> None:

@@ -9,8 +9,7 @@ import pytest
 from engine import settings
 from engine.jobs import queue
 from engine.jobs.benchmark_job import BenchmarkJob
-from engine.media_options import Split, Window, perturbations
-from engine.storage import run_details, run_store
+from engine.storage import run_details
 from tests.analysis.test_robustness import changed, run
 from tests.pages.conftest import Open
 from tests.pages.test_benchmark import (
@@ -36,35 +35,6 @@ def runs(folder: Path, *texts: str) -> list[str]:
     base = settings.load().runs_dir
     base.mkdir(parents=True, exist_ok=True)
     return [run(base, text, changed(n)).folder.name for n, text in enumerate(texts)]
-
-
-def test_a_link_sets_window_split_changes_and_seed(app: Open) -> None:
-    link = {"window": "10ms+40ms", "split": "Equal times", "split_parts": "3"}
-    at = app(BENCHMARK, **EVENTS, **link, perturb="hot:0.1,drop:0.3", perturb_seed="7")
-    words = "--window 10ms+40ms --split time:3 --perturb-seed 7 --perturb drop:0.3,hot:0.1"
-    assert words in at.code[0].value
-    found = wait(job(start(at)))
-    assert found.folder is not None
-    plan = run_store.read(found.folder).header.plan
-    assert (plan.window, plan.split) == (Window(10_000, 40_000), Split("time", 3))
-    assert (plan.perturb, plan.perturb_seed) == (perturbations("drop:0.3,hot:0.1"), 7)
-
-
-@pytest.mark.parametrize(
-    ("field", "text", "words"),
-    [
-        ("window", "soon", "The window is 'soon': write START+LENGTH"),
-        ("perturb", "drop:0/0.1,hot:0/0.1", "is no sweep: give at most"),
-    ],
-)
-def test_an_unreadable_text_starts_no_run(app: Open, field: str, text: str, words: str) -> None:
-    at = app(BENCHMARK, **TWO)
-    assert not at.button(key="benchmark_start").disabled
-    at.text_input(key=f"benchmark_{field}").set_value(text).run()
-    assert not at.exception and at.button(key="benchmark_start").disabled
-    assert texts(at).count(words) == 2  # below the field, and beside Start
-    at.text_input(key=f"benchmark_{field}").set_value("").run()
-    assert not at.button(key="benchmark_start").disabled
 
 
 def test_a_sweep_is_a_run_per_strength_and_its_results_open_together(app: Open) -> None:

@@ -5,19 +5,16 @@ from __future__ import annotations
 import json
 import re
 from dataclasses import asdict
-from pathlib import Path
 
 import pytest
 from streamlit.testing.v1 import AppTest
 
 from engine.jobs import queue
-from engine.jobs.queue import Job
 from engine.jobs.verify_job import VerifyJob
 from engine.verify import certificates
-from engine.verify.verdict import CHECKS, VerifyRequest, coverage_of
-from tests.conftest import make_sample
-from tests.pages.conftest import Ends, Open, quantize
-from tests.pages.reading import captions, html, keys, texts
+from engine.verify.verdict import CHECKS, coverage_of
+from tests.pages.conftest import Open, quantize
+from tests.pages.reading import captions, html, texts
 from tests.ui.verify.made import A, certificate, verdicts
 from ui.verify import evidence, kept_certificates, verify_charts
 
@@ -67,15 +64,6 @@ def verified(app: Open, ended: list[str]) -> AppTest:
     return at
 
 
-def test_the_first_visit_says_what_to_do(app: Open) -> None:
-    at = app(PAGE)
-    assert "Press Verify" in texts(at) and "None yet" in captions(at)
-    assert not at.button(key="verify_run").disabled
-    assert "verify_cancel" not in keys(at)
-    assert at.number_input(key="verify_samples").value == 3
-    assert len(at.multiselect(key="verify_models").value) == 3
-
-
 def test_a_verification_fills_its_rows_and_stays_in_the_visit(app: Open, ended: list[str]) -> None:
     at = press_verify(app(PAGE, **ONE))
     done = job(at)
@@ -99,13 +87,6 @@ def test_a_verification_fills_its_rows_and_stays_in_the_visit(app: Open, ended: 
     assert "Ended after" in captions(at)
 
 
-def test_an_end_while_drawn_offers_verify(verified: AppTest, ends_meanwhile: Ends) -> None:
-    at = verified
-    ends_meanwhile(job(at))
-    at.run()
-    assert not at.button(key="verify_run").disabled and "verify_cancel" not in keys(at)
-
-
 def test_every_row_opens_its_evidence_and_closes_it(app: Open, verified: AppTest) -> None:
     at = row(verified, "accounted")
     assert at.query_params["verify_open"] == "accounted"
@@ -119,57 +100,12 @@ def test_every_row_opens_its_evidence_and_closes_it(app: Open, verified: AppTest
     assert len(at.get("vega_lite_chart")) == 2 * 2
 
 
-def test_a_running_verification_is_found_by_another_session(
-    app: Open, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    other = VerifyJob(request=VerifyRequest(("tiny-llava",), (make_sample(tmp_path),)), dataset="")
-    found: list[Job] = [other]
-    monkeypatch.setattr(queue.manager(), "all", lambda: found)
-    monkeypatch.setattr(queue.manager(), "get", lambda name: other if name == other.id else None)
-    looks = iter(range(3))
-    look = VerifyJob.report.fget
-
-    def report(job: VerifyJob) -> object:
-        if next(looks, None) is None:
-            job.cancel()
-            job.state = "cancelled"
-        return look(job)
-
-    monkeypatch.setattr(VerifyJob, "report", property(report))
-    at = app(PAGE)
-    assert "Cancelled after" in captions(at) and at.query_params["verify_job"] == other.id
-
-
-def test_a_link_to_a_verification_of_another_server_says_so(app: Open) -> None:
-    at = app(PAGE, job="gone")
-    assert "no longer in memory" in texts(at)
-
-
 def test_models_that_cannot_load_are_a_row(app: Open, monkeypatch: pytest.MonkeyPatch) -> None:
     quantize('"./llava"', monkeypatch)
     at = press_verify(app(PAGE, **ONE))
     assert "do not work here" in texts(at)
     assert "Not verified" in html(at) and "proof-failed" in html(at)
     assert [verdict.check for verdict in job(at).verdicts] == ["answer"]
-
-
-def test_a_question_that_cannot_be_used_is_a_sentence(app: Open) -> None:
-    at = app(PAGE, **ONE)
-    at.text_area(key="verify_question").set_value("   ")
-    at.button(key="verify_run").click().run()
-    assert "The question is empty" in texts(at) and not at.session_state["verify_job"]
-
-
-def test_numbers_in_a_link_that_cannot_be_used_fall_back(app: Open) -> None:
-    at, usual = app(PAGE, samples="0", runs="99999", tokens="many"), app(PAGE)
-    numbers = [[one.value for one in page.number_input] for page in (at, usual)]
-    assert numbers[0] == numbers[1] and len(numbers[0]) == 3
-
-
-def test_no_model_disables_the_button(app: Open) -> None:
-    at = app(PAGE)
-    at.multiselect(key="verify_models").set_value([]).run()
-    assert at.button(key="verify_run").disabled
 
 
 def test_a_root_without_a_dataset_is_a_sentence(app: Open) -> None:

@@ -3,16 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
 import pytest
 from streamlit.testing.v1 import AppTest
 
-from engine.media import dataset
-from engine.media.dataset import Dataset
-from engine.media_options import Split, Window, perturbations
 from engine.viewing import event_times
 from tests.pages.conftest import Open
 from tests.pages.reading import badges, press_run, results, texts
@@ -24,60 +20,9 @@ SHORT = {"tokens": "5", "models": "Tiny eventgpt"}
 LINK = {"part": "10ms+40ms", "split": "Equal times", "split_parts": "3", "perturb": "drop:0.3"}
 
 
-def run_button(at: AppTest) -> bool:
-    """Whether Run can be pressed."""
-    return not at.button(key="compare_run").disabled
-
-
-def test_a_link_sets_window_split_and_perturbation_of_the_run(app: Open) -> None:
-    at = press_run(app(**SHORT, **LINK, perturb_seed="7"))
-    (view,) = results(at)
-    request = view.request.how
-    assert (request.window, request.split) == (Window(10_000, 40_000), Split("time", 3))
-    assert (request.perturb, request.perturb_seed) == (perturbations("drop:0.3"), 7)
-    assert "from 10ms on" in view.result.shown and "3 parts by equal times" in view.result.shown
-    assert "The window 10ms+40ms was drawn. Shown: " in texts(at)
-    for words in ("window 10ms+40ms", "split into 3 parts by", "perturbed by drop:0.3 seed 7"):
-        assert words in badges(at)
-
-
 def test_a_clip_says_that_the_window_does_not_cut_it(app: Open) -> None:
     at = press_run(app(tokens="5", models="Tiny video_llava", part="10ms+40ms"))
     assert "The window 10ms+40ms cuts raw events only. Shown: " in texts(at)
-
-
-def test_without_them_the_run_is_the_usual_one(app: Open) -> None:  # control
-    (view,) = results(press_run(app(**SHORT)))
-    assert view.request.how.window is None and view.request.how.split == Split()
-    assert view.result.shown.startswith("5 event images")
-
-
-@pytest.mark.parametrize(
-    ("field", "text", "words"),
-    [
-        ("part", "soon", "The window is 'soon': write START+LENGTH"),
-        ("perturb", "drop", "'drop' is not a perturbation: write CHANGE:STRENGTH"),
-    ],
-)
-def test_an_unreadable_text_starts_no_run(app: Open, field: str, text: str, words: str) -> None:
-    at = app(**SHORT)
-    assert run_button(at)
-    at.text_input(key=f"compare_{field}").set_value(text).run()
-    assert not at.exception and not run_button(at)
-    assert texts(at).count(words) == 2  # below the field, and below Run
-    at.text_input(key=f"compare_{field}").set_value("").run()
-    assert run_button(at)
-
-
-def test_a_changed_window_dims_the_answers_and_reopening_sets_it_back(app: Open) -> None:
-    at = press_run(app(**SHORT, part="10ms+40ms"))
-    at.text_input(key="compare_part").set_value("20ms+40ms").run()
-    assert "Changed since these runs: window." in texts(at)
-    at.text_area(key="compare_question").set_value("Is it dark?")
-    at = press_run(at)
-    at.button(key="history_open_1").click().run()
-    assert at.text_input(key="compare_part").value == "10ms+40ms"
-    assert "Changed since these runs" not in texts(at)
 
 
 @pytest.fixture
@@ -170,23 +115,3 @@ def test_the_extent_of_event_pictures_reaches_run_and_page(
     assert f"(sized by {words})" in results(at)[0].result.shown
     assert f"5 slices (sized by {words})" in texts(at)
     assert ("event pictures sized by stream" in badges(at)) == (words == "stream")
-
-
-def test_a_samples_own_window_is_marked_and_a_typed_one_replaces_it(
-    app: Open, recorded: Recorded, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    link, read = recorded(), dataset.read
-
-    def windowed(root: Path) -> Dataset:
-        found = read(root)
-        part = [replace(sample, window=Window(0, 300_000)) for sample in found.samples]
-        return replace(found, samples=tuple(part))
-
-    monkeypatch.setattr(dataset, "read", windowed)
-    at = app(**link)
-    assert "the window 0s+300ms is marked" in charts(at)[0]
-    assert any("raw events" in one and "from 0s on" in one for one in texts(at).splitlines())
-    at.text_input(key="compare_part").set_value("1s+200ms").run()
-    assert "the window 1s+200ms is marked" in charts(at)[0]
-    at.text_input(key="compare_part").set_value("").run()
-    assert "the window 0s+300ms is marked" in charts(at)[0]

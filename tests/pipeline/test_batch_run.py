@@ -20,7 +20,7 @@ from engine.pipeline import batch_run, single_run
 from engine.pipeline.feature_cache import FeatureCache
 from engine.storage.result_rows import NOT_OF_ONE, ResultRow
 from engine.types import STAGES, DecodeConfig, RunOptions, RunRequest, RunResult, Sample
-from tests.conftest import make_sample, slow_unless
+from tests.conftest import make_sample
 from tests.models.test_equality import entry_of
 from tests.pipeline.test_single_run import Impatient
 
@@ -97,28 +97,6 @@ def test_answers_are_those_of_single_runs(
     assert given == {(3, *max(alone)[1:])}  # padded to the longest prompt
 
 
-@pytest.mark.loads
-@pytest.mark.parametrize("family", slow_unless(["llava"], ["eventgpt", "video_llava", "llava"]))
-def test_the_demo_checkpoints_answer_alike(
-    family: str, tiny_folder: Path, cache_dir: Path, samples: list[Sample]
-) -> None:
-    adapter = registry.load(entry_of("demo", family, "float32", tiny_folder))
-    asked = requests(adapter, samples, decode=DecodeConfig(max_new_tokens=60))
-    found = results(batch_run.run(adapter, asked, None))
-    single = [single_run.run(adapter, request, None).generation for request in asked]
-    assert [one.generation.token_ids for one in found] == [one.token_ids for one in single]
-
-
-def test_features_of_a_batch_are_each_samples_own(adapter: Adapter, samples: list[Sample]) -> None:
-    prepared = [adapter.preprocess(media.load(one, adapter.kind), "Why?") for one in samples]
-    with torch.inference_mode():
-        batch = [one.rows for one in adapter.encode_batch(prepared)]
-        alone = [adapter.encode(one).rows for one in prepared]
-    for one, own in zip(batch, alone, strict=True):
-        assert one.shape == own.shape and torch.allclose(one, own, atol=1e-5)
-    assert not torch.allclose(alone[0], alone[1], atol=1e-2)
-
-
 def test_videos_of_other_lengths_are_encoded_one_by_one(
     tiny_models: Path, samples: list[Sample]
 ) -> None:
@@ -189,28 +167,6 @@ def test_a_fault_of_a_reader_fails_its_own_sample(
     found = together(one_adapter, samples)
     assert found[0] == "tiny-llava: ZeroDivisionError: odd picture"
     assert len(results(found[1:])) == 2
-
-
-def test_vision_time_covers_only_what_was_computed(
-    one_adapter: Adapter,
-    samples: list[Sample],
-    cache: FeatureCache,
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
-    asked = requests(one_adapter, samples, cache="use")
-    alone = [single_run.run(one_adapter, request, cache) for request in asked[:2]]
-    seen: list[int] = []
-    encode = one_adapter.encode_batch
-    monkeypatch.setattr(
-        one_adapter, "encode_batch", lambda given: seen.append(len(given)) or encode(given)
-    )
-    found = results(batch_run.run(one_adapter, asked, cache))
-    batch = found[0].batch
-    assert seen == [1] and batch is not None and batch.cached == 2 and batch.span("vision")
-    assert any("2 of 3 samples were read from the cache" in note for note in found[0].notes)
-    assert batch_run.NOT_KEPT in found[0].notes and cache.state().entries == 2
-    for one, own in zip(found, alone, strict=False):
-        assert one.generation.token_ids == own.generation.token_ids
 
 
 def test_without_anything_to_compute_there_is_no_vision_time(

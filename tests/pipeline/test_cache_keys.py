@@ -19,7 +19,6 @@ from engine.models.adapter import Adapter
 from engine.pipeline import feature_cache
 from engine.pipeline.feature_cache import FeatureCache
 from engine.types import FRAME_RULES, Events, Extent, Features, Image, MediaOptions, Sample
-from engine.verify.pictures import noise
 from tests import tiny
 from tests.conftest import slow_unless
 from tests.models.test_equality import FAMILIES as OWN
@@ -74,22 +73,6 @@ def test_another_model_or_processor_has_another_key_and_another_question_has_not
     assert not equal
     ruled = key(adapter, sample, how=MediaOptions(frames=FRAME_RULES[-1]))
     assert (ruled != own) == (adapter.kind == "video")
-
-
-@pytest.mark.parametrize("family", slow_unless(["llava", "qwen2_5_vl"], FAMILIES))
-def test_equal_pictures_are_found_under_any_name_and_others_are_not(
-    adapter: Adapter, sample: Sample, tmp_path: Path
-) -> None:
-    images = media.load(sample, adapter.kind).images
-    first, last = ([image.copy() for image in images] for _ in range(2))
-    first[0][0, 0] = 255 - first[0][0, 0]
-    last[-1][-1, -1] = 255 - last[-1][-1, -1]
-    wide = [noise()[0]] * len(images)
-    tall = [image.reshape(image.shape[1], image.shape[0], 3) for image in wide]
-    for one, changed in ((images, (first, last)), (wide, (tall,))):
-        versions = [one, one, *changed]
-        copies = [copy(adapter, tmp_path / str(n), made) for n, made in enumerate(versions)]
-        found(adapter, copies, tmp_path / str(len(changed)))
 
 
 def copy(adapter: Adapter, folder: Path, images: Sequence[Image]) -> Sample:

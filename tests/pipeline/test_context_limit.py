@@ -19,7 +19,6 @@ from engine.models.adapter import Adapter
 from engine.pipeline import batch_run, draft_loop, single_run
 from engine.pipeline.drafts import LOOKUP, DraftRequest
 from engine.pipeline.watcher import DraftWatcher
-from engine.storage.result_rows import ResultRow
 from engine.types import DecodeConfig, RunOptions, RunRequest, RunResult, Sample
 from engine.verify.answer_paths import Subject
 from engine.verify.verdict import VerifyRequest
@@ -96,23 +95,6 @@ def test_the_answer_is_plains_with_the_lower_limit(
     assert result.generation.stop == "length" and result.new_tokens == ROOM
     assert result.generation.prompt_tokens + ROOM == adapter.context_limit
     assert result.backend == ("generate" if mode == "hooked" else backend)
-
-
-def test_note_and_row_have_both_limits(load: Load, sample: Sample) -> None:
-    adapter = load("llava")
-    result = go(adapter, sample)
-    (note,) = [note for note in result.notes if "instead of" in note]
-    assert note.startswith("The limit of new tokens is 9 instead of 300: tiny-llava has")
-    row = ResultRow.parse(ResultRow.from_result(result).as_dict())
-    assert row.decode_config is not None and row.decode_config.max_new_tokens == ASKED
-    assert row.token_limit == row.new_tokens == ROOM
-
-
-def test_a_limit_that_fits_is_left_alone(load: Load, sample: Sample) -> None:
-    """Control: no note and no lower limit where there is room, to the last token."""
-    adapter = load("llava")
-    result = go(adapter, sample, decode=DecodeConfig(ROOM))
-    assert result.token_limit == ROOM and not any("instead of" in one for one in result.notes)
 
 
 def test_a_prompt_without_room_and_a_forced_length_are_refused(load: Load, sample: Sample) -> None:

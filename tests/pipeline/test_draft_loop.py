@@ -2,15 +2,13 @@
 
 from __future__ import annotations
 
-import random
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from types import SimpleNamespace
 from typing import Any
 
 import pytest
 import torch
-from transformers import DynamicCache, LlamaConfig, LlamaForCausalLM
+from transformers import LlamaConfig, LlamaForCausalLM
 
 from engine.decoding import decode
 from engine.decoding.decode import Decoder
@@ -19,7 +17,6 @@ from engine.errors import BadInput
 from engine.pipeline import draft_loop
 from engine.pipeline.draft_loop import DraftedAnswer, ModelDrafter, PromptLookup, generate
 from engine.types import DecodeConfig
-from tests.conftest import slow_unless
 
 pytestmark = pytest.mark.loads
 
@@ -109,53 +106,6 @@ class Answer:
 
     def draft(self, ids: Sequence[int], most: int) -> list[int]:
         return [self._change(i) for i in self._answer[len(ids) : len(ids) + most]]
-
-
-class Dice:
-    """Random ids, right now and then, sometimes too many and sometimes none."""
-
-    def __init__(self, seed: int) -> None:
-        self._random = random.Random(seed)
-
-    def draft(self, ids: Sequence[int], most: int) -> list[int]:
-        return [self._random.randrange(VOCABULARY) for _ in range(self._random.randrange(12))]
-
-
-@pytest.mark.parametrize("gamma", slow_unless([1, 5], range(1, 9)))
-@pytest.mark.parametrize("eos", [(), pytest.param((EOS,), marks=pytest.mark.slow), (3, 5, 7)])
-def test_every_draft_gives_the_targets_own_answer(eos: tuple[int, ...], gamma: int) -> None:
-    for seed in (gamma, gamma + 20):
-        model, embeds, other = tiny(seed), prompt(seed), prompt(seed + 50, 5)
-        target, small = decoder_of(model, eos), decoder_of(tiny(seed + 100), eos)
-        long = alone(decoder_of(model, ()), embeds, DecodeConfig(max_new_tokens=40))[0]
-        for config in CONFIGS:
-            expected = alone(target, embeds, config)
-            with torch.inference_mode():
-                drafters = [
-                    ModelDrafter(small, other, of(small, config)),
-                    ModelDrafter(target, embeds, of(target, config)),
-                    PromptLookup([4, 5, 6, 4]),
-                    Answer(long),
-                    Answer(long, lambda i: (i + 1) % VOCABULARY),
-                    Dice(seed),
-                ]
-            for drafter in drafters:
-                found = drafted(target, embeds, config, drafter, gamma)
-                assert (found.ids, found.stop) == expected, (type(drafter).__name__, config)
-
-
-@pytest.mark.parametrize("gamma", range(1, 9))
-def test_a_draft_always_right_takes_the_fewest_passes(gamma: int) -> None:
-    asked = Endless()
-    found = asked.drafted(Answer(asked.ids), gamma)
-    assert len(found.cycles) == -(-24 // (gamma + 1))
-    assert all(cycle.accepted == len(cycle.drafted) for cycle in found.cycles)
-
-
-def test_a_draft_always_wrong_takes_a_pass_for_each_token() -> None:
-    asked = Endless()
-    wrong = asked.drafted(Answer(asked.ids, lambda i: (i + 1) % VOCABULARY), 4)
-    assert len(wrong.cycles) == 24 and all(cycle.accepted == 0 for cycle in wrong.cycles)
 
 
 def test_a_model_that_drafts_for_itself_is_always_right() -> None:
@@ -271,13 +221,6 @@ def test_a_drafters_cache_is_cut_back_to_what_was_said() -> None:
         assert used._cache.get_seq_length() == embeds.shape[1] + len(used._read)
 
 
-def test_lookup_finds_the_latest_longest_tail() -> None:
-    assert PromptLookup([]).draft([5], 4) == []
-    assert PromptLookup([1, 2, 3, 9, 1, 2, 4]).draft([1, 2], 3) == [4, 1, 2]
-    assert PromptLookup([1, 2, 3, 8, 2, 3, 7]).draft([1, 2, 3], 2) == [8, 2]
-    assert PromptLookup([6, 6]).draft([6], 2) == [6]
-
-
 def test_a_margin_tells_a_tie_from_a_difference() -> None:
     asked = Endless(6, 6)
     target, embeds, ids = asked.target, asked.embeds, asked.ids
@@ -288,22 +231,3 @@ def test_a_margin_tells_a_tie_from_a_difference() -> None:
         worst = draft_loop.margin(target, embeds, ids, 0, int(scores.argmin()), *given)
     assert own.tied and own.logits[0] == own.logits[1]
     assert not worst.tied and worst.logits[0] > worst.logits[1]
-
-
-def test_scores_that_are_not_finite_raise() -> None:
-    class Broken(torch.nn.Module):
-        def forward(self, **_: object) -> SimpleNamespace:
-            return SimpleNamespace(last_hidden_state=torch.full((1, 1, 8), float("nan")))
-
-    broken = Decoder(Broken(), torch.nn.Linear(8, 8), LlamaConfig(num_hidden_layers=1), ())
-    with pytest.raises(decode.NotFinite):
-        drafted(broken, torch.zeros(1, 1, 8), DecodeConfig(3), PromptLookup([]), 2)
-
-
-def test_cropping_nothing_leaves_a_cache_alone() -> None:
-    cache = DynamicCache()
-    cache.update(torch.ones(1, 1, 3, 2), torch.ones(1, 1, 3, 2), 0)
-    draft_loop.crop(cache, 0)
-    assert cache.get_seq_length() == 3
-    draft_loop.crop(cache, 2)
-    assert cache.get_seq_length() == 1

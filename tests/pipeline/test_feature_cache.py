@@ -187,14 +187,6 @@ def test_a_database_that_is_no_regular_file_is_not_opened(kept: FeatureCache, na
             FeatureCache(kept.folder, 64).read(SPEC)
 
 
-def test_a_database_of_garbage_is_said(cache: FeatureCache) -> None:
-    cache.folder.mkdir()
-    for data in (b"x" * 4096, b"SQLite format 3\0" + b"\xff" * 4080):
-        (cache.folder / "cache.db").write_bytes(data)
-        with pytest.raises(CacheError, match="delete this folder"):
-            FeatureCache(cache.folder, 64).read(SPEC)
-
-
 def test_a_value_that_is_no_regular_file_is_a_miss(cache: FeatureCache, tmp_path: Path) -> None:
     (tmp_path / "secret").write_bytes(b"secret")
     for put in (os.mkfifo, Path.mkdir, lambda path: path.symlink_to(tmp_path / "secret")):
@@ -247,21 +239,6 @@ def test_the_folder_is_the_users_alone(kept: FeatureCache) -> None:
 
 def test_clear_counts_and_removes_the_entries(kept: FeatureCache) -> None:
     assert kept.clear() == 1 and kept.state().entries == 0
-
-
-def test_the_state_counts_entries_bytes_and_hits(cache: FeatureCache) -> None:
-    assert cache.state().hit_rate is None
-    other = replace(SPEC, checkpoint="c1")
-    cache.write(SPEC, _features(torch.ones(20, 20)), 1.0, cold=False)
-    cache.write(replace(SPEC, media="m1"), _features(torch.ones(20, 20)), 1.0, cold=False)
-    cache.write(other, _features(torch.ones(40, 20)), 1.0, cold=False)
-    assert cache.read(SPEC) and cache.read(other) and cache.read(SPEC)
-    assert cache.read(replace(SPEC, media="m2")) is None
-    state = cache.state()
-    assert (state.entries, state.hits, state.misses, state.hit_rate) == (3, 3, 1, 0.75)
-    assert state.folder == cache.folder and state.limit_bytes == 64 * 2**20
-    assert {name: count for name, (count, _) in state.checkpoints.items()} == {"c0": 2, "c1": 1}
-    assert state.checkpoints["c0"][1] > 2 * 1600 and state.bytes >= state.checkpoints["c0"][1]
 
 
 def test_clearing_removes_no_file_outside_the_folder(cache: FeatureCache, tmp_path: Path) -> None:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import ExitStack
 from dataclasses import replace
 from pathlib import Path
@@ -11,25 +11,23 @@ from typing import Any
 
 import pytest
 import torch
-from tokenizers import Tokenizer, decoders, models, normalizers, pre_tokenizers
+from tokenizers import Tokenizer, decoders, models, pre_tokenizers
 from transformers import PreTrainedTokenizerFast
 
 from engine import media
 from engine.models import registry
 from engine.models.adapter import Adapter
 from engine.pipeline import batch_run, letter_scores, single_run
-from engine.pipeline.feature_cache import FeatureCache
 from engine.pipeline.watcher import Watcher
 from engine.prompts import choice_question
 from engine.storage.result_rows import ResultRow
 from engine.types import ChoiceForm, DecodeConfig, RunOptions, RunRequest, RunResult, Sample
 from tests import tiny
-from tests.conftest import make_sample, slow_unless
+from tests.conftest import make_sample
 
 CHOICES = ("a car", "a truck", "nothing")
 QUESTION = choice_question("What is ahead?", CHOICES)
 SHORT = DecodeConfig(max_new_tokens=4)
-SOME = ("qwen2_vl", "paligemma", "gemma3", "mllama", "blip-2", "git")
 TINY = ("tiny-eventgpt", "tiny-llava", "tiny-video_llava")
 
 
@@ -98,38 +96,6 @@ def test_they_are_those_of_the_models_own_forward(
     assert found != pytest.approx(other, abs=1e-2)
 
 
-@pytest.mark.loads
-@pytest.mark.parametrize("family", slow_unless(["qwen2_vl"], SOME))
-def test_any_model_of_transformers(
-    family: str,
-    family_folder: Callable[[str], Path],
-    cache_dir: Path,
-    tmp_path: Path,
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
-    """The last three have no seam, so that they run in hooked mode only."""
-    file = tmp_path / "models.toml"
-    file.write_text(
-        f'[[model]]\nname = "small"\nlabel = "Small"\nfamily = "transformers"\n'
-        f'checkpoint = "{family_folder(family)}"\nshows = "image"\n',
-        encoding="utf-8",
-    )
-    monkeypatch.setenv("STAGESCOPE_MODELS", str(file))
-    adapter, sample = registry.load(registry.entry("small")), asked(tmp_path)
-    monkeypatch.setattr(
-        letter_scores, "letter_tokens", lambda _, letter: ("ABC".index(letter) + 5,)
-    )
-    try:
-        found = go(adapter, sample)
-        logs = torch.log_softmax(own_logits(adapter, sample), dim=-1)
-        wanted = {letter: float(logs[place]) for place, letter in enumerate("ABC", start=5)}
-        assert found.letter_logprobs == pytest.approx(wanted, abs=1e-4)
-        other = torch.log_softmax(own_logits(adapter, asked(tmp_path, seed=9)), dim=-1)
-        assert abs(float(other[5]) - wanted["A"]) > 1e-4  # control
-    finally:
-        tiny.unload_all()
-
-
 @pytest.mark.parametrize("name", TINY)
 def test_those_of_a_batch_are_those_of_single_runs(
     tiny_models: Path, tmp_path: Path, name: str
@@ -182,41 +148,12 @@ def test_a_run_is_the_same_without_choices(
     assert first.head - second.head == (1 if mode == "decoupled" else 0)
 
 
-def test_only_for_the_samples_own_lettered_question(
-    adapter: Adapter, sample: Sample, tmp_path: Path
-) -> None:
-    own = request(adapter, sample)
-    assert letter_scores.wanted(own)
-    assert letter_scores.wanted(replace(own, sample=replace(sample, question=f" {QUESTION}\n")))
-    assert not letter_scores.wanted(replace(own, prompt="What is ahead?"))
-    assert not letter_scores.wanted(replace(own, sample=asked(tmp_path, form="words")))
-    other = single_run.run(adapter, replace(own, prompt="What is ahead?"), None)
-    assert other.letter_logprobs is None and not any("letters" in note for note in other.notes)
-
-
 def test_rules_temperature_and_length_do_not_apply(adapter: Adapter, sample: Sample) -> None:
     plain = go(adapter, sample).letter_logprobs
     decode = DecodeConfig(max_new_tokens=4, min_new_tokens=4, temperature=2.0, top_p=0.5, seed=3)
     for mode in ("decoupled", "hooked"):
         found = go(adapter, sample, decode=decode, mode=mode)
         assert found.letter_logprobs == pytest.approx(plain, abs=1e-4)
-
-
-def test_the_cache_stays_as_it_is(adapter: Adapter, sample: Sample, cache_dir: Path) -> None:
-    cache = FeatureCache(cache_dir / "features", 64)
-    first, cached = (
-        single_run.run(adapter, request(adapter, sample, cache="use"), cache) for _ in range(2)
-    )
-    assert cache.state().entries == 1
-    assert cached.cached and cached.letter_logprobs == first.letter_logprobs
-
-
-def test_a_cancelled_run_is_not_prolonged(adapter: Adapter, sample: Sample) -> None:
-    watcher = Count(adapter)
-    watcher.cancelled = lambda: watcher.head > 1  # type: ignore[method-assign]
-    with watcher.stack:
-        result = single_run.run(adapter, request(adapter, sample), None, watcher)
-    assert result.generation.stop == "cancelled" and result.letter_logprobs is None
 
 
 def test_the_row_has_them(adapter: Adapter, sample: Sample) -> None:
@@ -234,20 +171,6 @@ def test_tokens_of_letters_with_and_without_a_space() -> None:
     assert set(letter_scores.letter_tokens(tokenizer, "A")) == {0, 3}
     assert letter_scores.letter_tokens(tokenizer, "B") == (1,)
     assert letter_scores.letter_tokens(tokenizer, "C") == ()  # control
-
-
-def test_tokens_of_a_tokenizer_of_llamas_kind(tmp_path: Path) -> None:
-    """It puts a space before the first word itself."""
-    words = {"<unk>": 0, "▁": 1, "A": 2, "▁A": 3, ":": 4, "▁:": 5}
-    merges = [("▁", "A"), ("▁", ":")]
-    raw = Tokenizer(models.BPE(words, merges, unk_token="<unk>", fuse_unk=True))
-    raw.normalizer = normalizers.Sequence([normalizers.Prepend("▁"), normalizers.Replace(" ", "▁")])
-    raw.decoder = decoders.Sequence(
-        [decoders.Replace("▁", " "), decoders.Fuse(), decoders.Strip(" ", 1, 0)]
-    )
-    tokenizer = PreTrainedTokenizerFast(tokenizer_object=raw, unk_token="<unk>")
-    assert set(letter_scores.letter_tokens(tokenizer, "A")) == {2, 3}
-    assert letter_scores.letter_tokens(tokenizer, "B") == ()  # the unknown token is no letter
 
 
 def test_a_tokenizer_without_letters_gives_a_note(

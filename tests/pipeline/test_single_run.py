@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import time
 from collections.abc import Callable
 from functools import partial
@@ -10,18 +9,16 @@ from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
-import numpy as np
 import pytest
 import torch
 
 from engine import media
-from engine.errors import BadInput, Cancelled, ContextTooLong, MediaError
+from engine.errors import ContextTooLong, MediaError
 from engine.models import registry
 from engine.models.adapter import Adapter
-from engine.pipeline import batch_run, run_stages, single_run
+from engine.pipeline import single_run
 from engine.pipeline.feature_cache import FeatureCache
 from engine.pipeline.watcher import Watcher
-from engine.storage.result_rows import AskedAndRan, ResultRow
 from engine.types import STAGES, DecodeConfig, RunOptions, RunRequest, RunResult, Sample
 
 SHORT = DecodeConfig(max_new_tokens=6)
@@ -94,30 +91,6 @@ def test_prefill_and_steps_make_up_the_decode_stage(go: Go) -> None:
         assert parts[0].start_ms + parts[0].ms == pytest.approx(result.ttft_ms)
 
 
-def test_use_refresh_off(go: Go, cache: FeatureCache) -> None:
-    sources = []
-    for policy in ("off", "use", "use", "refresh", "use", "off"):
-        span = go(cache=policy).span("vision")
-        sources.append(span.source)
-        assert (span.original_ms is not None) == (span.source == "cached")
-    assert sources == ["measured", "measured", "cached", "measured", "cached", "measured"]
-    assert cache.state().entries == 1
-
-
-def test_hooked_mode_says_where_its_times_are_from(go: Go, cache: FeatureCache) -> None:
-    result = go(mode="hooked")
-    sources = [result.span(name).source for name in STAGES]
-    assert sources == ["measured", "measured", "hook", "derived"]
-    assert result.generation.stop == "length" and cache.state().entries == 0
-
-
-def test_the_first_run_is_cold(sample: Sample, tiny_models: Path, cache: FeatureCache) -> None:
-    entry = registry.entry("tiny-llava")
-    registry.unload(entry)
-    adapter = registry.load(entry)
-    assert [ask(adapter, sample, cache).cold for _ in range(2)] == [True, False]
-
-
 def test_the_context_counts_visual_rows(go: Go) -> None:
     result = go()
     embeddings = next(spec for spec in result.tensors if spec.name == "embeddings")
@@ -153,17 +126,6 @@ def test_damaged_features_are_computed_again_and_kept(
     assert first.generation.token_ids == again.generation.token_ids == third.generation.token_ids
 
 
-def test_the_cache_is_open_before_the_clock_starts(go: Go, monkeypatch: pytest.MonkeyPatch) -> None:
-    order: list[str] = []
-    opened, started = FeatureCache.prepare, run_stages.Timeline.__init__
-    monkeypatch.setattr(FeatureCache, "prepare", lambda s: (order.append("open"), opened(s)))
-    monkeypatch.setattr(
-        run_stages.Timeline, "__init__", lambda *a: (order.append("clock"), started(*a))[1]
-    )
-    go()
-    assert order == ["open", "clock"]
-
-
 class Impatient(Watcher):
     """Cancels once it has seen this many tokens, or when a stage begins."""
 
@@ -188,34 +150,11 @@ def test_cancelled_between_two_tokens_keeps_the_tokens_and_their_times(go: Go, m
     assert result.new_tokens in (3, 4)  # generate() asks before it hands the token on
 
 
-def test_cancelled_between_two_stages(go: Go) -> None:
-    with pytest.raises(Cancelled, match="before its preprocess stage"):
-        go(watcher=Impatient(stage="load"))
-
-
 def test_files_that_vanished_are_an_error_with_a_name(go: Go, sample: Sample) -> None:
     for path in sample.event_images:
         path.unlink()
     with pytest.raises(MediaError, match=r"e0_0\.png|event"):
         go()
-
-
-def test_a_row_is_plain_json_with_every_figure(go: Go) -> None:
-    result = go()
-    row = json.loads(json.dumps(ResultRow.from_result(result).as_dict(), allow_nan=False))
-    assert row["new_tokens"] == len(row["token_ids"]) == 6
-    assert set(row["stages"]) == set(STAGES)
-    assert row["total_ms"] == pytest.approx(
-        sum(stage["ms"] for stage in row["stages"].values()) + row["unaccounted_ms"]
-    )
-    assert row["tpot_ms"] == pytest.approx((row["total_ms"] - row["ttft_ms"]) / 5)
-
-
-def test_a_failed_row_has_a_reason_and_no_figure(sample: Sample, tiny_models: Path) -> None:
-    request = RunRequest(sample, "tiny-llava", "Why?")
-    row = ResultRow.failed(request, registry.entry("tiny-llava"), "out of luck").printed()
-    assert row["error"] == "out of luck"
-    assert not [value for value in row.values() if isinstance(value, int | float)]
 
 
 def test_the_same_seed_leaves_torchs_generator_alone(go: Go) -> None:
@@ -224,42 +163,3 @@ def test_the_same_seed_leaves_torchs_generator_alone(go: Go) -> None:
     torch.manual_seed(123)
     go(decode=DecodeConfig(max_new_tokens=4, temperature=1.0))
     assert torch.equal(torch.rand(1), expected)
-
-
-def test_special_tokens_of_the_checkpoint_are_refused(adapter: Adapter, sample: Sample) -> None:
-    with pytest.raises(BadInput, match="<s>"):
-        RunRequest(sample, adapter.info.name, "<s> Why?")
-
-
-def raw_events(path: Path) -> Sample:
-    """A recording whose slices reach further and further."""
-    places = np.random.default_rng(0).random((2, 500)) * np.linspace(4, 60, 500)
-    table = dict(zip("xy", places.astype(np.uint16), strict=True))
-    table |= {"p": np.arange(500) % 2, "t": np.arange(500)}
-    np.save(path, np.array(table, dtype=object), allow_pickle=True)
-    return Sample("raw", "s", events=path)
-
-
-def test_the_extent_of_event_pictures_reaches_the_answer_the_row_and_the_key(
-    adapter: Adapter, cache: FeatureCache, tmp_path: Path
-) -> None:
-    shown = raw_events(tmp_path / "a.npy")
-    own, common, again = (
-        ask(adapter, shown, cache, extent=extent) for extent in ("slice", "stream", "slice")
-    )
-    assert [one.cached for one in (own, common, again)] == [False, False, True]
-    assert own.extent == again.extent == "slice" and common.extent == "stream"
-    assert ResultRow.from_result(own).extent == AskedAndRan("slice", "slice")
-    assert "(sized by stream)" in common.shown
-    sizes = [one.shape for one in own.tensors if one.name == "images"]
-    assert len(sizes) > 1 and sum(shape[0] for shape in sizes) == 5
-    assert [one.shape[0] for one in common.tensors if one.name == "images"] == [5]
-    both = batch_run.run(adapter, [own.request, own.request], None)
-    assert {one.extent for one in both} == {"slice"} and both[0].tensors[:2] == own.tensors[:2]
-
-
-def test_control_prepared_event_images_have_no_extent(go: Go) -> None:
-    assert not go().cached
-    other = go(extent="stream")
-    assert other.cached and other.extent is None
-    assert ResultRow.from_result(other).extent == AskedAndRan("stream", None)

@@ -97,15 +97,6 @@ def test_bad_options_are_one_sentence(
     assert "\x1b" not in err and imported_sets.names() == ()
 
 
-def test_a_message_repeats_a_part_of_a_long_value(
-    capsys: pytest.CaptureFixture[str], folder: Path
-) -> None:
-    with pytest.raises(SystemExit) as refused:
-        main(["import", str(folder), "--gamma", "9" * 5000])
-    err = capsys.readouterr().err
-    assert refused.value.code == 2 and "9" * 70 in err and len(err) < 300
-
-
 def test_without_a_usable_file_no_claim_is_judged(
     capsys: pytest.CaptureFixture[str], folder: Path, tmp_path: Path
 ) -> None:

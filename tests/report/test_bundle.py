@@ -205,18 +205,6 @@ def test_a_zip_holds_the_folder(run: Run, tmp_path: Path) -> None:
     assert ids.splitlines() == list(run.header.plan.samples)
 
 
-def test_ids_of_runs_name_no_folder(tmp_path: Path) -> None:
-    runs = [fabricate.run(tmp_path / name, fabricate.pair(2)) for name in "ab"]
-    header = runs[0].folder / run_store.HEADER
-    value = json.loads(header.read_text(encoding="utf-8")) | {"id": "../../../out"}
-    header.write_text(json.dumps(value), encoding="utf-8")
-    odd = run_store.read(runs[0].folder)
-    folder = bundle.write([odd, runs[1], runs[1]], tmp_path / "deep" / "er" / "out")
-    with bundle.opened(folder) as again:
-        assert [run.id for run in again] == [odd.id, runs[1].id, runs[1].id]
-    assert {path.name for path in tmp_path.iterdir()} == {"a", "b", "deep"}
-
-
 def test_a_zip_is_checked_and_its_runs_are_put_beside_others(run: Run, tmp_path: Path) -> None:
     data, runs = bundle.zipped([run, run]), tmp_path / "visit"
     names = bundle.unzipped(io.BytesIO(data), runs)

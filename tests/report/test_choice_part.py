@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 import json
-from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-from engine.report import charts, choice_part, document, drawers, export
+from engine.report import charts, document, drawers, export
 from engine.report.report_figures import Findings
 from engine.storage.run_store import Run
 from tests import fabricate
@@ -73,15 +72,6 @@ def test_the_charts_rows_and_words(run: Run) -> None:
     assert "vl, all questions: 25.0% (" in charts.choice_words(found)
     assert "upright mark: chance" in text(run, "html")
     assert "all questions" in charts.svgs([charts.choices(found, {"ev": "eventgpt"})])[0].lower()
-
-
-def test_a_column_without_any_value_is_left_out(run: Run) -> None:
-    found = Findings([run]).choices
-    every = choice_part.table(found)
-    assert "by log-probability" in every.columns  # control
-    table = choice_part.table([replace(one, likeliest=None, agree=None) for one in found])
-    assert set(every.columns) - set(table.columns) == {"by log-probability", "same letter"}
-    assert len(table.rows[0]) == len(table.columns)
 
 
 def test_the_summary_of_bench_has_the_accuracy(run: Run) -> None:

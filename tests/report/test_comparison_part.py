@@ -26,8 +26,3 @@ def compared(verdict: Verdict, ratio: Interval | None, reason: str = "") -> Comp
 )
 def test_a_verdict_comes_with_its_ratio_and_interval(verdict: Verdict, start: str) -> None:
     assert headline(compared(verdict, Interval(0.5, 0.4, 0.6, 12, 8))) == start + SIZE
-
-
-def test_without_a_verdict_nobody_is_faster_and_the_reason_is_given() -> None:
-    words = headline(compared("unknown", None, "there are 5 sequences"))
-    assert words == "No conclusion on A and B: there are 5 sequences."

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -26,14 +25,6 @@ def text(tmp_path: Path, rows: list[dict[str, Any]], **more: Any) -> str:
     return export.write([run], "md")
 
 
-def test_a_clear_difference_is_said_with_its_interval(tmp_path: Path) -> None:
-    told = text(tmp_path, fabricate.pair(12))
-    assert "ev is 1.9" in told and "as fast as vl in the mean of 12 samples" in told
-    assert "total: ev has 0.5" in told and ": less." in told
-    assert "over 12 samples of 12 sequences" in told
-    assert "No conclusion about mean total time" not in told
-
-
 def test_answers_to_untrained_questions_are_said(tmp_path: Path) -> None:
     rows = [fabricate.row("ev", f"s{n}", off_script=n < 2) for n in range(3)]
     told = text(tmp_path, rows)
@@ -41,14 +32,6 @@ def test_answers_to_untrained_questions_are_said(tmp_path: Path) -> None:
     assert "not trained on" not in text(tmp_path / "b", [fabricate.row("ev", off_script=None)])
     lines = drawers.terminal(document.summary(Findings([fabricate.run(tmp_path / "c", rows)])))
     assert "2 of 3 answers of ev are to questions" in lines
-
-
-def test_no_conclusion_without_sequences_enough(tmp_path: Path) -> None:
-    told = text(tmp_path, fabricate.pair(3))
-    assert "total: no conclusion" in told and "needs at least 6" in told
-    assert ": less." not in told and ": more." not in told
-    assert "does not support one. In these 3 samples, ev took" in told
-    assert "as fast as" not in told
 
 
 def test_an_undecided_difference_says_how_many_samples_it_needs(tmp_path: Path) -> None:
@@ -60,14 +43,6 @@ def test_an_undecided_difference_says_how_many_samples_it_needs(tmp_path: Path) 
     assert "No conclusion about mean total time" in told and "as fast as" not in told
 
 
-def test_a_pair_is_worded_by_its_own_total_time(tmp_path: Path) -> None:
-    """im answered too few of the samples for a conclusion; that of ev and vl stays."""
-    rows = [*fabricate.pair(12), *(fabricate.row("im", f"s{i}", prefill=50.0) for i in range(3))]
-    told = text(tmp_path, rows)
-    assert told.count("as fast as") == 1 and "as fast as vl in the mean of 12 samples" in told
-    assert told.count("does not support one. In these 3 samples") == 2
-
-
 def test_another_metric_decides_nothing_about_total_time(tmp_path: Path) -> None:
     """ev's prefill is shorter in each sample, its steps now shorter and now longer."""
     rows = [fabricate.row("ev", f"s{n}", prefill=8.0, gaps=[6.0]) for n in range(12)]
@@ -77,12 +52,6 @@ def test_another_metric_decides_nothing_about_total_time(tmp_path: Path) -> None
     told = text(tmp_path, rows)
     assert "TTFT: ev has 0.8" in told and ": less." in told and "total: ev has" in told
     assert "No conclusion about mean total time" in told and "as fast as" not in told
-
-
-def test_one_model_has_no_comparison(tmp_path: Path) -> None:
-    told = text(tmp_path, [fabricate.row(sample=f"s{i}") for i in range(8)])
-    assert "## Comparison" not in told and "## Equal lengths" not in told
-    assert "as fast as" not in told
 
 
 def test_a_run_on_a_cluster_says_what_answered(tmp_path: Path) -> None:
@@ -101,25 +70,6 @@ def on(rows: list[dict[str, Any]], model: str, **where: Any) -> list[dict[str, A
     """The model's rows as those of a worker."""
     place = {"environment": EPYC, "where": PLACE | where}
     return [row | place for row in rows if row["model"] == model]
-
-
-def test_differently_shared_devices_are_named_in_each_format(tmp_path: Path) -> None:
-    rows = fabricate.pair(12)
-    apart = on(rows, "ev", shares=["device"]) + on(rows, "vl")
-    told = text(tmp_path / "a", apart)
-    couple = "Shared differently: ev had a shared device; vl had a device for itself."
-    assert told.count(couple) == 1 and told.index(couple) < told.index("as fast as vl · EPYC")
-    assert "For some results other workers of the run shared the device, for some" in told
-    assert "ifferent devices" not in told
-    assert "ev · EPYC, shared device has 0.5" in told and "Such times may be longer than" in told
-    summary = drawers.terminal(document.summary(Findings([run_store.read(tmp_path / "a" / "r")])))
-    assert "For some results other workers of the run shared" in summary
-    shares = {"ev": ["cores"], "vl": []}
-    runs = [fabricate.run(tmp_path / n, on(rows, n, shares=s)) for n, s in shares.items()]
-    assert "ev had shared cores; vl" in export.write(runs, "html")
-    assert json.loads(export.write(runs, "json"))["devices"] == {
-        "ev · EPYC, shared cores": "EPYC, shared cores", "vl · EPYC": "EPYC",
-    }  # fmt: skip
 
 
 @pytest.mark.parametrize(
@@ -147,15 +97,6 @@ def test_a_pair_names_different_devices_sharing_and_machines(
     assert bool(told) == bool(said)
 
 
-def test_one_model_on_a_device_shared_and_not_is_no_couple(tmp_path: Path) -> None:
-    rows = fabricate.pair(12)
-    half = on(rows[:6], "ev", shares=["device"]) + on(rows[6:], "ev") + on(rows, "vl")
-    found = Findings([fabricate.run(tmp_path / "r", half)])
-    couples = {(one.a, one.b) for one in found.comparisons}
-    assert len(found.counts) == 3 and len(couples) == 2
-    assert all("vl" in b for _, b in couples)
-
-
 def test_who_answered_on_a_cluster_and_what_ran_elsewhere_is_said(tmp_path: Path) -> None:
     rows = fabricate.pair(6)
     run = fabricate.run(tmp_path / "r", on(rows, "ev") + [r for r in rows if r["model"] == "vl"])
@@ -181,40 +122,6 @@ def test_a_run_whose_device_was_always_shared_says_so(tmp_path: Path) -> None:
     for words in (told, summary):
         assert "ev · shared device" in words and "Shared device: another worker" in words
         assert "Different devices" not in words and "Shared cores" not in words
-
-
-def test_a_warm_up_without_results_adds_no_label(tmp_path: Path) -> None:
-    warm = fabricate.row("ev", phase="warmup", environment={"device": "cpu", "processor": "Other"},
-                         where=PLACE, verified="of-the-warm-up")  # fmt: skip
-    rows = [warm, *on(fabricate.pair(12), "ev"), *on(fabricate.pair(12), "vl")]
-    found = Findings([fabricate.run(tmp_path / "r", rows)])
-    known = ["ev · EPYC", "vl · EPYC"]
-    assert [one.label for one in found.counts] == known == list(found.devices)
-    assert {one["label"] for one in found.passages} == set(known) == set(found.verified)
-    assert {one["n"] for one in found.passages} == {12}
-    told = "".join(drawers.markdown(document.document(found)))
-    assert "ev · Other" not in told and "| Other | 1 | 1 | 1 |" in told
-    assert "Different devices" not in told
-    (only,) = Findings([fabricate.run(tmp_path / "only", [warm])]).counts
-    assert (only.label, only.results, only.warm_up) == ("ev", 0, 1)
-
-
-def test_machines_are_counted_by_host_and_address(tmp_path: Path) -> None:
-    places = [{}, {"node": "n2", "actor": "y"}, {"node": "n3", "address": "127.0.0.1"},
-              {"host": "b", "address": "127.0.0.1"}, {"address": "10.0.0.2"}]  # fmt: skip
-    for number, machines in enumerate((1, 1, 1, 2, 3)):
-        rows = [on([fabricate.row(sample=f"s{n}")], "ev", **place)[0]
-                for n, place in enumerate(places[: number + 1])]  # fmt: skip
-        workers = min(number + 1, 2)
-        told = text(tmp_path / str(number), rows)
-        assert f"| EPYC | {machines} | {workers} | {number + 1} |" in told
-    rows.append(fabricate.row(sample="s9", environment=EPYC))
-    assert "| EPYC | 3 | 2 and the run's own process | 6 |" in text(tmp_path / "own", rows)
-
-
-def test_a_report_names_what_no_certificate_covers(tmp_path: Path) -> None:
-    standing = {"state": "not covered", "certificate": "abc123", "missing": ["sampling"]}
-    assert "not covered: sampling (n 1)" in text(tmp_path, [fabricate.row(standing=standing)])
 
 
 def test_a_report_names_digests_settings_and_libraries(tmp_path: Path) -> None:
@@ -248,16 +155,6 @@ def test_failures_are_counted_and_are_no_figures(tmp_path: Path) -> None:
     assert "ev gave no answer" in told
 
 
-def test_remarks_are_made_only_where_they_hold(tmp_path: Path) -> None:
-    same = [fabricate.row(sample=f"s{i}", text="ms ms ms", stop="length") for i in range(12)]
-    told = text(tmp_path / "a", same)
-    assert "only 1 different answers to 12 samples" in told
-    assert "12 of 12 answers of ev were stopped" in told
-    other = [fabricate.row(sample=f"s{i}", text=f"Road {i}.") for i in range(12)]
-    told = text(tmp_path / "b", other)
-    assert "different answers to" not in told and "were stopped" not in told
-
-
 def test_resumes_pauses_and_given_up_models_are_named(tmp_path: Path) -> None:
     rows = [fabricate.row(), fabricate.row(sample="s1", paused_ms=9.0)]
     run = fabricate.run(tmp_path / "r", rows, finished=False)
@@ -278,38 +175,9 @@ def test_cached_times_are_named_as_read_times(tmp_path: Path) -> None:
     assert "read from the cache: time of the read" in told and "## Comparison" not in told
 
 
-def test_accuracy_and_overlap_are_never_one_word(tmp_path: Path) -> None:
-    rows = [
-        fabricate.row(sample="s0", text="The road bends to the left.", truth={"curve": "left"}),
-        fabricate.row(sample="s1", truth={"curve": "left"}, text="Trees."),
-        fabricate.row(sample="s2", text="a car", reference="a car"),
-    ]
-    told = text(tmp_path, rows)
-    assert "## Attribute accuracy" in told and "| ev | curve | 2 | 0.500 | 0.500 |" in told
-    part = told[told.index("## Overlap with references") : told.index("## Data flow")]
-    assert "Word F1" in part and "accura" not in part.replace("is right", "")
-
-
-def test_two_runs_are_one_report(tmp_path: Path) -> None:
-    runs = [fabricate.run(tmp_path / name, fabricate.pair(7)) for name in "ab"]
-    found = Findings(runs)
-    assert len(found.counts) == 4 and len(found.splits) == 6
-    told = drawers.markdown(document.document(found))
-    assert all(run.id in told for run in runs) and f"ev · {runs[0].id}" in told
-
-
 def test_an_empty_run_says_that_it_is_empty(tmp_path: Path) -> None:
     told = text(tmp_path, [])
     assert "No result was measured" in told and "No result recorded" in told
-
-
-def test_json_is_the_same_findings(tmp_path: Path) -> None:
-    run = fabricate.run(tmp_path / "r", [*fabricate.pair(7), fabricate.failed("ev", "s99")])
-    value = json.loads(export.write([run], "json"))
-    assert value["runs"][0]["plan"]["models"] == ["ev", "vl"]
-    assert value["speedups"][0]["ratio"] == pytest.approx(Findings([run]).splits[0].ratio)
-    assert value["failures"] == [{"label": "ev", "reason": "It broke.", "n": 1}]
-    assert value["verified"]["ev"] == {"unverified": 7}
 
 
 def test_the_first_page_names_the_fastest_only_if_the_intervals_do(tmp_path: Path) -> None:
@@ -332,17 +200,3 @@ def test_the_first_page_names_the_fastest_only_if_the_intervals_do(tmp_path: Pat
         assert "total: not measured" in text(tmp_path / f"failed{number}", rows)
     alone = text(tmp_path / "c", [fabricate.row("ev")])
     assert "none, because only ev has measured results" in alone
-
-
-def test_settings_are_an_appendix(tmp_path: Path) -> None:
-    told = text(tmp_path, fabricate.pair(12))
-    parts = [line for line in told.splitlines() if line.startswith("## ")]
-    assert parts[:2] == ["## Findings", "## Results"]
-    assert parts[-1] == "## Appendix: settings and definitions"
-    assert told.index("### Run ") > told.index(parts[-1])
-
-
-def test_the_command_that_makes_a_run_again_is_told(tmp_path: Path) -> None:
-    told = text(tmp_path, fabricate.pair(3))
-    assert "bench --dataset one --models ev,vl --ids ids.txt --max-new-tokens 64. The" in told
-    assert "ids.txt has the 3 ids of plan.samples in run.json" in told

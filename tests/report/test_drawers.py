@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import base64
 import hashlib
-import json
 import re
 from html.parser import HTMLParser
 from pathlib import Path
@@ -73,22 +72,6 @@ def test_nothing_runs_and_nothing_is_fetched(html: str) -> None:
     assert set(re.findall(r"https?://[^\s\"'<]+", html)) <= namespaces
 
 
-@pytest.mark.loads
-def test_charts_are_inside_with_words_beside_them(html: str) -> None:
-    found = read(html)
-    assert found.tags.count("svg") == found.tags.count("figure") == 4
-    labels = [value for name, value in found.attributes if name == "aria-label" and value]
-    assert any(value.startswith("Bars of stage medians") for value in labels)
-    for name in ("load", "preprocess", "vision", "decode"):
-        assert f">{name}</text>" in html
-    assert "@media print" in html
-
-
-def test_the_check_can_fail() -> None:
-    found = read(f"<table><td>{EVIL}</table>")
-    assert {"script", "img"} <= set(found.tags)
-
-
 @pytest.mark.parametrize(
     "evil",
     [EVIL, "[x](http://a.b)", "![x](y)", "a|b\n\n# c", "`x`", "http://a.b", "$x$", "~~~", "***"],
@@ -104,13 +87,6 @@ def test_markdown_shows_it_as_text_too(tmp_path: Path, evil: str) -> None:
     assert any(shown in line for line in table)
 
 
-@pytest.mark.parametrize(
-    ("text", "line"), [("- a", r"\- a"), ("1. a", r"1\. a"), ("1.5 ms", r"1\.5 ms"), ("=", r"\=")]
-)
-def test_a_line_begins_no_list(text: str, line: str) -> None:
-    assert drawers.markdown([Paragraph(text)]) == f"{line}\n" and drawers.escape("-3.1") == "-3.1"
-
-
 def test_contents_lead_to_every_part(html: str) -> None:
     reader = read(html)
     links = [value for name, value in reader.attributes if name == "href"]
@@ -118,13 +94,6 @@ def test_contents_lead_to_every_part(html: str) -> None:
     assert "#results" in links and "#figures" in links
     assert all(link and link.startswith("#") and link[1:] in ids for link in links)
     assert html.index("<nav") > html.index("Verdict: ") and html.index("<svg") < html.index("<nav")
-
-
-def test_words_of_a_table_are_text_and_stand_left() -> None:
-    table = ReportTable("<c>", ("a", "b", "n"), (("<b>x</b> & **y**", "y", "1"),), words=2)
-    found = drawers.table_html(table)
-    assert "&lt;b&gt;x&lt;/b&gt; &amp; **y**" in found and "<caption>&lt;c&gt;</caption>" in found
-    assert found.count('class="figures-word"') == 4 and found.count("figures-number") == 2
 
 
 BLOCKS: list[Block] = [
@@ -143,20 +112,3 @@ def test_a_terminal_indents_the_parts_of_a_section() -> None:
         *("Gate", "", "Worse.", "", "model  ms", "ev      1", "video  10", ""),
         *("ev", "  2 of 2 answered", "  Not proved:", "    one", "    two", "  A chart."),
     ]
-
-
-def test_every_drawer_shows_every_block() -> None:
-    for told in (drawers.markdown(BLOCKS), drawers.html("t", BLOCKS)):
-        words = ("Gate", "Worse", "video", "2 of 2 answered", "Not proved", "two", "A chart")
-        assert all(word in told for word in words)
-    assert "- one\n- two" in drawers.markdown(BLOCKS)
-    assert "<figure><svg/><figcaption>A chart.</figcaption></figure>" in drawers.html("t", BLOCKS)
-
-
-def test_json_holds_values_as_they_are() -> None:
-    assert json.loads(drawers.as_json({"a": Heading(1, "x"), 2: (1.5, None)})) == {
-        "a": {"level": 1, "text": "x"},
-        "2": [1.5, None],
-    }
-    with pytest.raises(ValueError):
-        drawers.as_json({"a": float("nan")})

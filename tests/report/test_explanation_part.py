@@ -9,11 +9,10 @@ from typing import Any
 import pytest
 
 from engine.attribution import explained as kept
-from engine.attribution import wording
 from engine.attribution.explained import ExplainRequest
 from engine.media import dataset
 from engine.report import drawers, explanation_part
-from engine.report.blocks import Bullets, ChartBlock, Heading, Paragraph
+from engine.report.blocks import ChartBlock, Heading, Paragraph
 from engine.report.explanation_part import TITLE, explained
 from engine.storage import explanations, provenance
 from engine.storage.explanations import Chance
@@ -60,17 +59,6 @@ def page(run: Run) -> str:
     return drawers.html("t", list(explained(run)))
 
 
-def test_the_map_the_figures_and_the_limits(tmp_path: Path) -> None:
-    run = with_explanation(tmp_path)
-    assert TITLE in words(run) and made.CLEAR.sentence in words(run)
-    text = page(run)
-    assert 'alt="Heat map over what the model sees of' in text and "data:image/png;base64," in text
-    assert "right, bottom (column 2, row 2 of 2 x 2): +2.00 nats" in text
-    assert "event image 2, replaced by its neighbour: +1.50 nats" in text
-    assert "from -2.00 nats (blue-green) over 0 to +2.00 nats (orange" in text
-    assert list(explained(run))[-1] == Bullets(wording.LIMITS, "Not proved:")
-
-
 def test_without_its_dataset_the_figures_stand_alone(tmp_path: Path) -> None:
     run = with_explanation(tmp_path)
     for path in (tmp_path / "data").glob("event_image/*/*.png"):
@@ -115,9 +103,3 @@ def test_only_the_first_ones_are_drawn(tmp_path: Path, monkeypatch: pytest.Monke
 def test_of_several_runs_each_is_named(tmp_path: Path) -> None:
     run = with_explanation(tmp_path)
     assert f"{TITLE}: {run.id}" in words(run, several=True)
-
-
-def test_control_a_run_without_explanations_has_no_such_part(tmp_path: Path) -> None:
-    assert list(explained(recorded(tmp_path))) == []
-    other = with_explanation(tmp_path / "other")
-    assert list(explained(replace(other, folder=tmp_path))) == []

@@ -7,9 +7,7 @@ import io
 from pathlib import Path
 
 import pandas as pd
-import pytest
 
-from engine.quoting import printable
 from engine.report import export
 from tests import fabricate
 
@@ -27,16 +25,6 @@ def test_one_line_per_result_and_every_figure(tmp_path: Path) -> None:
     assert lines[1]["total_ms"] == "" and lines[1]["error"] == "It broke."
     assert (lines[0]["backend"], lines[0]["backend_asked"]) == ("eager", "auto")
     assert lines[0]["vision_source"] == "measured" and lines[0]["label"] == "ev"
-
-
-FORMULAS = ["=1+1", "+1", "-cmd", "@x", "\t=1", " =1", "\n=1", "\r=1", "\uff1d1+1", "\ufeff=1"]
-
-
-@pytest.mark.parametrize("text", FORMULAS)
-def test_no_text_is_a_formula(tmp_path: Path, text: str) -> None:
-    run = fabricate.run(tmp_path / "r", [fabricate.row(text=text)])
-    (line,) = csv.DictReader(io.StringIO(export.write([run], "csv"), newline=""))
-    assert line["text"] == f"'{printable(text)}"
 
 
 def test_a_carriage_return_begins_no_line(tmp_path: Path) -> None:

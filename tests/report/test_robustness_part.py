@@ -49,14 +49,6 @@ def test_the_text_for_a_terminal(tmp_path: Path) -> None:
     assert re.search(r"vl +drop:0.1 +\d+ +\d+ +\d+ +0.250 +0.", text)
 
 
-def test_strengths_of_jitter_are_drawn_in_milliseconds(tmp_path: Path) -> None:
-    found = robustness.find([run(tmp_path, "jitter:0"), run(tmp_path, "jitter:500us")])
-    assert found is not None
-    lines = robustness_part.lines(found, "changed")
-    assert robustness_part.axis("jitter") == "jitter (ms)"
-    assert [line["at"] for line in lines if line["name"] == "ev"] == [0, 0.5]
-
-
 @pytest.mark.slow
 def test_all_formats_have_it_and_no_pair_mixes_strengths(tmp_path: Path) -> None:
     runs = sweep(tmp_path, 0, 3)

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import base64
 import io
-import json
 from collections.abc import Callable
 from dataclasses import replace
 from itertools import accumulate
@@ -20,13 +19,11 @@ from engine.jobs.run_job import RunJob
 from engine.models import registry
 from engine.models.checkpoint import ModelEntry
 from engine.pipeline.watcher import Watcher
-from engine.prompts import DEFAULT_QUESTION
 from engine.report import replay
 from engine.served import column
 from engine.storage.result_rows import ResultRow
 from engine.types import DecodeConfig, RunOptions, RunRequest, RunResult, Sample
 from tests.served.fake_server import WORDS, FakeServer, in_turn, piece, says, streams, whole
-from tools.demo_training.train import CHECKPOINTS
 
 TEXT = "".join(WORDS)
 Answered = Callable[..., RunResult]
@@ -117,20 +114,6 @@ def test_the_times_are_those_that_can_be_seen(fake: FakeServer, answer: Answered
     assert not result.cold and not result.generation.token_ids
 
 
-def test_a_row_of_it_reads_as_it_was_written(fake: FakeServer, answer: Answered) -> None:
-    fake.answer = streams(*whole((" A", " road", "\n"), usage=None))
-    result = answer()
-    assert result.served is not None and result.served.text_ends == (1, 6, 6)
-    row = ResultRow.from_result(result)
-    assert ResultRow.parse(json.dumps(row.as_dict()).encode()) == row
-    assert (row.new_tokens, row.tpot_ms, row.tokens_per_s, row.token_ids) == (None,) * 4
-    assert row.stages is not None and row.stages["vision"] is row.stages["decode"] is None
-    assert row.served == result.served and row.ran == "server" and row.text == "A road"
-    assert column.NOT_TOLD in row.notes
-    fake.answer = streams(*whole())  # control
-    assert column.NOT_TOLD not in answer().notes
-
-
 @pytest.mark.parametrize(("counted", "gaps"), [(9, 0), (5, 3), (4, 3), (None, 0)])
 def test_a_piece_is_a_token_only_if_the_server_counts_as_many(
     counted: int | None, gaps: int, fake: FakeServer, answer: Answered
@@ -156,19 +139,6 @@ def test_text_that_came_at_once_has_no_time_per_token(
     monkeypatch.setattr("engine.types.AT_ONCE_MS", 1e9 if at_once else 0.0)
     result = answer()
     assert (result.tpot_ms is None) is (column.AT_ONCE in result.notes) is at_once
-
-
-def test_trained_questions_of_local_weights_hold_for_the_server(
-    fake: FakeServer, sample: Sample, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    place = CHECKPOINTS / "llava"
-    served = f'server = "{fake.url}"\nmodel = "m"\n'
-    local = f'[[model]]\nname = "here"\ncheckpoint = "{place}"\ndemo = true\n'
-    asked = replace(request(sample), prompt=DEFAULT_QUESTION)
-    for weights, trained, other in (("", None, None), ('weights = "here"\n', False, True)):
-        entry = named(tmp_path, monkeypatch, f"{served}{weights}{local}")
-        assert column.answer(entry, asked).off_script is trained
-        assert column.answer(entry, request(sample)).off_script is other
 
 
 def test_what_a_server_cannot_do_is_said(
@@ -235,20 +205,3 @@ def test_wrong_entries_are_refused(
     with pytest.raises(SettingsError) as found:
         named(tmp_path, monkeypatch, WRONG[words])
     assert words in str(found.value) and "secret" not in str(found.value)
-
-
-def test_a_missing_key_makes_it_unavailable(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    lines = 'server = "https://a.b/v1/"\nmodel = "m"\napi_key_env = "OUR_KEY"\n'
-    entry = named(tmp_path, monkeypatch, lines)
-    assert "OUR_KEY, which is not set" in (registry.unavailable(entry) or "")
-    monkeypatch.setenv("OUR_KEY", "x")
-    assert registry.unavailable(entry) is None
-    assert entry.server is not None and not entry.server.loopback
-    for host in ("127.0.0.1", "[::1]:8000", "localhost:1", "127.evil.com", "127.0.0.1.evil.com"):
-        here = replace(entry.server, url=f"http://{host}/v1").loopback
-        assert here is not host.endswith("evil.com"), host
-    assert entry.server.url == "https://a.b/v1" and entry.checkpoint == "m at a.b"
-    assert entry.server.address("/v1/models") == "https://a.b/v1/models"
-    assert entry.server.address("/version") == "https://a.b/version"

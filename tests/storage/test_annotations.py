@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import multiprocessing
 from contextlib import closing
 from pathlib import Path
@@ -68,21 +67,6 @@ def test_notes_that_cannot_be_kept_are_refused(tmp_path: Path) -> None:
         marks.put(tmp_path, TASK, Feedback("", "x" * 5000))
     with pytest.raises(StoreError, match="cannot be saved"):
         marks.put(tmp_path / "none", TASK, Feedback("up"))
-
-
-def test_the_last_vote_of_a_visit_counts_and_visits_and_blind_votes_stay_apart(
-    tmp_path: Path,
-) -> None:
-    folder = fabricate.run(tmp_path / "run", []).folder
-    assert marks.votes(folder) == ()
-    marks.put(folder, TASK, Feedback("up"))
-    changed = vote(choice="both")
-    for one in (vote(), changed, vote(visit=2), vote(blind=True), vote("s1", "neither")):
-        marks.put_vote(folder, one)
-    assert marks.votes(folder) == (changed, vote(visit=2), vote(blind=True), vote("s1", "neither"))
-    assert marks.read(folder) == {TASK: Feedback("up")}  # as in runs of earlier versions
-    line = json.loads((folder / marks.VOTES).read_text().splitlines()[0])
-    assert line["answers"][0] == {"run": "r", "model": "ev", "repeat": 0} and line["visit"] == 1
 
 
 def test_damaged_votes_are_left_out_and_told(tmp_path: Path) -> None:

@@ -31,19 +31,6 @@ def folder(tmp_path: Path) -> Path:
     return fabricate.run(tmp_path / "run", []).folder
 
 
-def test_the_last_explanation_of_the_same_words_counts(folder: Path) -> None:
-    assert explanations.read(folder) == ()
-    explanations.put(folder, line())
-    explanations.put(folder, line(logprob=-0.75))
-    explanations.put(folder, line(repeat=1))
-    explanations.put(folder, line(words="road"))
-    explanations.put(folder, line(options={"grid": 4, "fill": "blur"}))
-    found = explanations.read(folder)
-    assert [one.logprob for one in found] == [-0.75, -0.5, -0.5, -0.5]
-    assert found[0].cells[0].removed == (0, 0, 0.75, 1) and found[0].at
-    assert explanations.problem(folder) == ""
-
-
 @pytest.mark.parametrize(
     "change",
     [
@@ -79,13 +66,6 @@ def test_torn_and_foreign_lines_do_not_stop_the_reader(folder: Path) -> None:
     path.write_text(f'odd\n[]\n{json.dumps(line())}\n{{"model": "e')
     explanations.put(folder, line(repeat=1))
     assert [one.repeat for one in explanations.read(folder)] == [0, 1]
-
-
-def test_at_most_so_many_lines_are_read(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(explanations, "MAX_LINES", 2)
-    for repeat in range(4):
-        explanations.put(folder, line(repeat=repeat))
-    assert len(explanations.read(folder)) == 2
 
 
 def test_a_full_file_takes_no_more(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:

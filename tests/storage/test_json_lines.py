@@ -95,12 +95,6 @@ def test_a_full_disk_leaves_nothing_of_the_line(
     assert objects(path) == [{"n": 1}, {"n": 3}]
 
 
-def test_numbers_that_json_does_not_have_are_refused(tmp_path: Path) -> None:
-    with closing(Appender(tmp_path / "a.jsonl")) as lines, pytest.raises(ValueError, match="JSON"):
-        lines.append({"n": float("nan")})
-    assert (tmp_path / "a.jsonl").read_bytes() == b""
-
-
 _WRITER = """
 import sys
 from pathlib import Path

@@ -7,16 +7,14 @@ import re
 import shutil
 import subprocess
 import sys
-from dataclasses import asdict, replace
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-from engine.analysis import model_summary
-from engine.analysis.results_table import frame
 from engine.storage import run_store
-from engine.storage.result_rows import Place, ResultRow
+from engine.storage.result_rows import ResultRow
 from engine.storage.run_store import Run
 from engine.storage.schemas import Standing
 from engine.types import Batch, Span
@@ -52,40 +50,10 @@ def test_a_stored_run_opens_and_its_rows_are_written_as_they_were(stored: Run) -
     assert {row.phase for row in rows} == {"warmup", "measured"} and any(row.cached for row in rows)
 
 
-def test_a_stored_run_has_the_figures_that_its_summary_states(stored: Run) -> None:
-    summary = json.loads((stored.folder / run_store.SUMMARY).read_bytes())
-    table = frame([stored], answers=False)
-    found = {
-        "counts": [vars(one) for one in model_summary.counts(table)],
-        "figures": [vars(one) for one in model_summary.figures(table)],
-        "throughput": [asdict(one) for one in model_summary.throughputs(table)],
-    }
-    assert json.loads(json.dumps(found)) == {name: summary[name] for name in found}
-
-
-def test_a_written_row_says_what_its_result_says() -> None:
-    row = ResultRow.from_result(result())
-    found = row.as_dict()
-    first, *_, last = found
-    assert (first, last) == ("model", "at")
-    assert list(row.printed())[-1] == "standing"
-    for name in ("total_ms", "unaccounted_ms", "ttft_ms"):
-        assert found[name] == getattr(result(), name)
-    assert ResultRow.parse(json.dumps(found).encode()) == ResultRow.parse(found)
-
-
 def test_a_row_names_only_the_certificate_that_covers_it() -> None:
     covered, near = Standing("verified", "c" * 64), Standing("not covered", "c" * 64, ("sampling",))
     assert ResultRow.from_result(result(), covered).verified == "c" * 64
     assert ResultRow.from_result(result(), near).verified is None
-
-
-def test_only_rows_of_a_cluster_say_where() -> None:
-    row = ResultRow.parse(fabricate.row())
-    there = ResultRow.parse(fabricate.row(where={"node": "n1", "pid": 7}))
-    assert "where" not in row.as_dict() and there.where == Place(node="n1", pid=7)
-    with pytest.raises(AttributeError, match="immutable"):
-        row.text = "another"  # type: ignore[misc]
 
 
 def test_a_span_of_no_stage_is_refused() -> None:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from pathlib import Path
 
 import pytest
@@ -11,16 +10,6 @@ from engine.errors import BadInput, StoreError
 from engine.storage import run_details
 from engine.storage.run_details import RunDetails
 from tests import fabricate
-
-
-def test_details_are_read_as_they_were_put_and_change_no_other_file(tmp_path: Path) -> None:
-    folder = fabricate.run(tmp_path / "one", [fabricate.row()]).folder
-    before = {path.name: path.read_bytes() for path in folder.iterdir()}
-    assert run_details.read(folder) == (RunDetails(), "")
-    run_details.put(folder, run_details.cleaned("  Night\u202e  \x00drive ", ("a", " a ", "", "b")))
-    assert run_details.read(folder) == (RunDetails("Night drive", ("a", "b")), "")
-    after = {path.name: path.read_bytes() for path in folder.iterdir()}
-    assert after.pop(run_details.DETAILS) and after == before
 
 
 @pytest.mark.parametrize(
@@ -34,17 +23,6 @@ def test_details_are_read_as_they_were_put_and_change_no_other_file(tmp_path: Pa
 def test_too_much_is_refused(name: str, tags: tuple[str, ...], words: str) -> None:
     with pytest.raises(BadInput, match=words):
         run_details.cleaned(name, tags)
-
-
-@pytest.mark.parametrize(
-    "text",
-    ["", "[]", "no", '{"name": 3}', json.dumps({"name": "x" * 81}), '{"tags": [""]}', "[" * 9999],
-)
-def test_a_damaged_file_is_one_sentence_and_counts_as_absent(tmp_path: Path, text: str) -> None:
-    folder = fabricate.run(tmp_path / "one", []).folder
-    (folder / run_details.DETAILS).write_text(text)
-    found, problem = run_details.read(folder)
-    assert found == RunDetails() and run_details.DETAILS in problem and "ignored" in problem
 
 
 def test_a_link_is_not_followed(tmp_path: Path) -> None:

@@ -5,7 +5,6 @@ from __future__ import annotations
 import errno
 import json
 import os
-from contextlib import closing
 from pathlib import Path
 from typing import Any
 
@@ -15,8 +14,6 @@ from msgspec.structs import replace
 from engine.errors import BadInput, StoreError
 from engine.storage import run_header as headers
 from engine.storage import run_store
-from engine.storage.json_lines import Appender
-from engine.storage.plan import Task
 from engine.storage.result_rows import ResultRow
 from tests import fabricate
 
@@ -49,23 +46,6 @@ def test_a_folder_that_holds_something_is_not_overwritten(tmp_path: Path) -> Non
     (tmp_path / "file").write_text("")
     with pytest.raises(StoreError, match="cannot be made"):
         run_store.create(fabricate.header(), tmp_path / "file")
-
-
-def test_a_reopened_run_knows_done_tasks_and_drops_a_torn_line(tmp_path: Path) -> None:
-    folder = tmp_path / "run"
-    first = [fabricate.row("ev", "s0"), fabricate.failed("vl", "s0")]
-    fabricate.run(folder, first, finished=False, planned=["s1"])
-    with (folder / run_store.RESULTS).open("ab") as stream:
-        stream.write(b'{"model": "ev", "sample": "s1"')
-    run = run_store.read(folder)
-    assert len(list(run.results())) == 2 and "incomplete" in run.problems[0]
-    with run_store.reopen(folder) as writer:
-        assert writer.done == {Task("ev", "s0", 0, "measured"), Task("vl", "s0", 0, "measured")}
-        writer.append(ResultRow.parse(fabricate.row("ev", "s1")))
-    run = run_store.read(folder)
-    assert [row.sample for _, row in run.results()] == ["s0", "s0", "s1"]
-    assert run.problems == () and run.state == "stopped"
-    assert "30 bytes" in next(e["text"] for e in run.journal if e["event"] == "torn")
 
 
 def test_broken_lines_are_said_and_their_tasks_are_done_again(tmp_path: Path) -> None:
@@ -117,26 +97,6 @@ def test_what_is_written_can_be_read_as_text(tmp_path: Path) -> None:
     assert [row.text for _, row in run.results()] == ["😀", "a ? b"]
     with pytest.raises(BadInput, match="surrogate"):
         fabricate.header(samples=("\ud800",))
-
-
-def test_rows_outside_the_plan_are_reported_and_left_out(tmp_path: Path) -> None:
-    """Other samples, models and repeats, and a row that stands there twice; a warm-up has any."""
-    folder, row = tmp_path / "run", fabricate.row("ev", "s0")
-    warm = fabricate.row("ev", "s0", phase="warmup", repeat=7)
-    fabricate.run(folder, [row, warm], finished=False)
-    others = ({"sample": "x"}, {"model": "vl"}, {"repeat": 1}, {"phase": "warmup", "model": "z"})
-    with closing(Appender(folder / run_store.RESULTS)) as lines:
-        for other in (*others, {}):
-            lines.append(row | other)
-    before = (folder / run_store.RESULTS).read_bytes()
-    run = run_store.read(folder)
-    assert [found.task for _, found in run.results()] == [fabricate.task(row), fabricate.task(warm)]
-    (told,) = run.problems
-    assert told.startswith("5 of 7 lines of results.jsonl cannot be used (line 3: the plan has no ")
-    assert "'ev, sample x, repeat 0'" in told
-    assert told.endswith("; what cannot be used is left out.")
-    run_store.reopen(folder).close()
-    assert (folder / run_store.RESULTS).read_bytes() == before  # they may be somebody's results
 
 
 @pytest.mark.loads
@@ -243,25 +203,6 @@ def test_a_folder_of_another_kind_is_refused(
     assert info.state == "unreadable" and info.problem
 
 
-def test_a_folder_without_a_header_is_refused(tmp_path: Path) -> None:
-    with pytest.raises(StoreError, match=r"holds no run\.json: name the folder of a run"):
-        run_store.read(tmp_path)
-    (tmp_path / headers.HEADER).write_text("{")
-    with pytest.raises(StoreError, match="cannot be used"):
-        run_store.read(tmp_path)
-
-
-def test_the_list_has_the_newest_first_and_states(tmp_path: Path) -> None:
-    assert run_store.listing(tmp_path / "none") == ()
-    for name, finished, day in (("new", True, 2), ("old", False, 1)):
-        fabricate.run(tmp_path / name, [ROW], finished)
-        change(tmp_path / name, created=f"2026-01-0{day}T00:00:00+00:00")
-    (tmp_path / "certificates").mkdir()
-    infos = run_store.listing(tmp_path)
-    listed = [(info.folder.name, info.state, info.results, info.planned) for info in infos]
-    assert listed == [("new", "finished", 1, 1), ("old", "stopped", 1, 1)]
-
-
 @pytest.mark.parametrize("damaged", [b"", b'{"id": "', b"[]", b"{}", b'{"id": "of another"}'])
 def test_a_run_with_a_damaged_summary_is_not_finished(tmp_path: Path, damaged: bytes) -> None:
     run = fabricate.run(tmp_path / "run", [ROW])
@@ -269,19 +210,6 @@ def test_a_run_with_a_damaged_summary_is_not_finished(tmp_path: Path, damaged: b
     (run.folder / run_store.SUMMARY).write_bytes(damaged)
     assert run_store.read(run.folder).state == "stopped"
     assert run_store.listing(tmp_path)[0].state == "stopped"
-
-
-def test_runs_are_found_by_path_or_name(tmp_path: Path) -> None:
-    fabricate.run(tmp_path / "run", [])
-    assert run_store.find("run", tmp_path) == tmp_path / "run"
-    assert run_store.find(str(tmp_path / "run"), tmp_path / "elsewhere") == tmp_path / "run"
-    for odd in ("none", "../..", ""):
-        with pytest.raises(StoreError, match="is not a run"):
-            run_store.find(odd, tmp_path)
-
-
-def test_ids_differ_when_the_clock_stands_still() -> None:
-    assert len({headers.new_id() for _ in range(50)}) == 50
 
 
 def test_a_deleted_run_is_gone_and_what_its_links_name_stays(tmp_path: Path) -> None:
@@ -310,14 +238,3 @@ def test_what_is_no_run_of_the_folder_is_not_deleted(tmp_path: Path) -> None:
         with pytest.raises(StoreError):
             run_store.delete(folder, base)
     assert (elsewhere / run_store.RESULTS).exists() and (base / "odd" / "run.json").exists()
-
-
-@pytest.mark.loads
-def test_a_run_at_work_is_not_deleted(tmp_path: Path) -> None:
-    with run_store.create(fabricate.header(), tmp_path / "run") as writer:
-        with pytest.raises(StoreError, match="being written"):
-            run_store.delete(writer.folder, tmp_path)
-        writer.append(ResultRow.parse(fabricate.row()))
-    assert len(list(run_store.read(tmp_path / "run").results())) == 1
-    run_store.delete(tmp_path / "run", tmp_path)  # control
-    assert not (tmp_path / "run").exists()

@@ -5,25 +5,20 @@ from __future__ import annotations
 import json
 import random
 from collections.abc import Callable, Sequence
-from functools import partial
 from itertools import product
 from pathlib import Path
 from typing import Any
 
-import msgspec
 import pytest
 
 from engine.analysis.results_table import frame
-from engine.benchmark.run_progress import Tracker
-from engine.errors import StageScopeError, StoreError
 from engine.plain_files import JSON_FAULTS, reason
 from engine.report import export
 from engine.storage import json_lines, run_store
 from engine.storage.json_lines import DamagedLines
 from engine.storage.result_rows import ResultRow
-from engine.storage.run_header import HEADER
 from engine.storage.run_store import Run
-from engine.storage.schemas import Annotation, Event, checked
+from engine.storage.schemas import checked
 from tests import fabricate
 from tests.conftest import slow_unless
 
@@ -120,22 +115,6 @@ def test_every_key_of_a_row_may_hold_an_odd_value(tmp_path: Path, base: dict[str
     assert export.write([run], "md")
 
 
-@pytest.mark.loads
-@pytest.mark.parametrize("base", [fabricate.row(), fabricate.batch(["s0", "s1"])[0]])
-def test_any_key_of_a_row_may_be_absent(tmp_path: Path, base: dict[str, Any]) -> None:
-    """What is absent is not known."""
-    rows = [base | {"sample": f"without-{key}"} for key in base]
-    for key, row in zip(base, rows, strict=True):
-        del row[key]
-    run = made(tmp_path / "run", rows)
-    for form in ("md", "csv", "json"):
-        assert export.write([run], form)
-    tracker = Tracker(1, ("ev",))
-    for _, row in run.results():
-        tracker.earlier(row)
-    assert tracker.view().done > 20 and len(run.damage.broken) < 12
-
-
 def mutated(value: Any, draw: random.Random, share: float) -> Any:
     """The value with some parts of it replaced by odd ones."""
     if draw.random() < share:
@@ -156,57 +135,6 @@ def test_rows_changed_at_random_end_nothing(tmp_path: Path, seed: int) -> None:
         for form in ("md", "csv", "json"):
             assert export.write([run], form)
         run_store.reopen(run.folder).close()
-
-
-@pytest.mark.loads
-def test_a_header_with_an_odd_value_is_read_or_refused_in_a_sentence(tmp_path: Path) -> None:
-    fabricate.run(tmp_path / "run", [])
-    path = tmp_path / "run" / HEADER
-    text = path.read_text()
-    whole = json.loads(text)
-    parts = [key for key in whole if isinstance(whole[key], dict)]
-    places = [(key,) for key in whole] + [(part, key) for part in parts for key in whole[part]]
-    refusals = 0
-    for (*part, key), odd in product(places, ODD):
-        value = json.loads(text)
-        (value[part[0]] if part else value)[key] = odd
-        path.write_text(json.dumps(value))
-        try:
-            run_store.read(tmp_path / "run")
-        except StageScopeError as error:
-            assert isinstance(error, StoreError) and len(str(error)) < 400
-            assert str(error).endswith(".") and "\n" not in str(error)
-            refusals += 1
-        (info,) = run_store.listing(tmp_path)
-        other = value.get("id") != whole["id"]  # then summary.json is that of another run
-        assert info.state == "unreadable" or info.state == ("stopped" if other else "finished")
-    assert refusals > 200
-
-
-def test_journal_and_notes_have_types_too(tmp_path: Path) -> None:
-    run = fabricate.run(tmp_path / "run", [])
-    with (run.folder / run_store.JOURNAL).open("ab") as stream:
-        stream.write(b'{"event": 5}\n[]\n{"event": "worker ended", "tasks": "x"}\n')
-        stream.write(b'{"event": "paused", "ms": 1.5, "later": []}\n')
-    run = run_store.read(run.folder)
-    assert [entry["event"] for entry in run.journal] == ["started", "paused"]
-    assert run.problems[0].startswith("3 of 5 lines of journal.jsonl cannot be used (line 2: ")
-    assert "event" in refused(b"{}", partial(checked, form=Event))
-    note = {"model": "m", "sample": "s", "repeat": 0, "phase": "measured", "thumb": "", "note": "x"}
-    parse = msgspec.json.Decoder(Annotation).decode
-    found = parse(line(note))
-    assert found.task == fabricate.task(note) and (found.thumb, found.note) == ("", "x")
-    assert "thumb" in refused(line(note | {"thumb": "sideways"}), parse)
-
-
-def test_a_reader_counts_what_it_leaves_out(tmp_path: Path) -> None:
-    path, damage = tmp_path / "a.jsonl", DamagedLines()
-    good = line(fabricate.row())
-    path.write_bytes(b"\n".join([good, b"odd", b"[]", b"{}", b"1", good, b""]))
-    assert len(list(json_lines.read(path, ResultRow.parse, damage))) == 2
-    told = damage.summary("results.jsonl")
-    assert told.startswith("4 of 6 lines of results.jsonl cannot be used (line 2: ")
-    assert told.endswith("; and 1 more)") and len(told) < 400
 
 
 def test_a_line_that_is_too_long_is_left_out(

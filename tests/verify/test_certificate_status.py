@@ -102,17 +102,6 @@ def test_a_model_that_did_not_load_makes_no_certificate_stale(entry: ModelEntry)
     assert certificates.why_stale(proof(entry, digest="", dtype=""), [entry]) == ""
 
 
-@pytest.mark.parametrize(
-    ("device", "wanted", "right"),
-    [("cpu", "cpu", True), ("cuda:0", "cpu", False), ("cpu", "nonsense", False)],
-)
-def test_a_certificate_counts_on_its_own_device(
-    device: str, wanted: str, right: bool, cache_dir: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setenv("STAGESCOPE_DEVICE", wanted)
-    assert certificates.here(HERE | {"device": device}) is right
-
-
 def test_a_checkpoint_that_is_gone_covers_nothing(entry: ModelEntry, tmp_path: Path) -> None:
     certificates.store(proof(entry))
     assert certificates.covering(dataclasses.replace(entry, folder=tmp_path / "gone")) is None

@@ -252,15 +252,6 @@ def test_changed_code_makes_it_stale(monkeypatch: pytest.MonkeyPatch) -> None:
     assert certificates.stale(made) and covering_hash(result()) is None
 
 
-def test_what_is_no_number_is_null() -> None:
-    odd = Verdict.of(
-        "sight", "m", "s", CheckFinding("failed", "So.", float("nan"), 1.0, "", {"a": (1,)})
-    )
-    made = certificates.make(REQUEST, [ModelVerdicts("m", None, {}, (odd,))], "/data")
-    (row,) = made["verdicts"]
-    assert row["figure"] is None and row["evidence"] == {"a": [1]}
-
-
 @pytest.mark.parametrize("lost", ["made", "models", "verdicts", "request", "engine"])
 def test_a_sealed_file_of_another_form_is_no_certificate(lost: str) -> None:
     made = certificate()
@@ -285,12 +276,6 @@ def test_a_folder_that_cannot_be_written_is_one_sentence(
     with pytest.raises(BadInput, match="set STAGESCOPE_RUNS_DIR to another folder"):
         certificates.store(certificate())
     assert certificates.stored_certificates() == []
-
-
-def test_the_command_verifies_what_ran() -> None:
-    fixed = "python -m engine verify --models ev"
-    assert certificates.command("ev", "compiled") == f"{fixed} --backend compiled"
-    assert certificates.command("ev", "generate") == fixed
 
 
 SERVER = {"device": "gpu:8000", "server": "http://gpu:8000/v1", "software": "vLLM 1"}

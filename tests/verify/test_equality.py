@@ -52,28 +52,6 @@ def test_a_tie_has_margins_and_logits_within_rounding_on_both_sides(
     assert "token 2 of 3 differs" in found.sentence
 
 
-@pytest.mark.parametrize(("ids", "place"), [((1, 0), 2), ((), 0), ((1, 0, 2, 2), 3)])
-def test_a_shorter_or_longer_answer_is_a_mismatch_where_one_ends(
-    ids: tuple[int, ...], place: int
-) -> None:
-    other = replace(PLAIN, ids=ids, logits=PLAIN.logits[: len(ids)])
-    found = checks.compare(PLAIN, other, ROUNDING)
-    assert (found.result, found.position) == ("MISMATCH", place)
-
-
-def test_the_worst_way_decides_and_its_best_logits_are_shown() -> None:
-    wrong = answer("wrong", [0.0, 3.0, 1.0], [0.0, 1.0, 4.0], [0.0, 0.0, 5.0])
-    found, worst = checks.finding(
-        [(PLAIN, PLAIN), (PLAIN, wrong)], ROUNDING, lambda ids: [f"<{i}>" for i in ids]
-    )
-    assert worst.way == "wrong" and found.outcome == "failed"
-    assert (found.figure, found.bound) == (1, 3)
-    assert found.evidence["position"] == 1
-    assert found.evidence["plain"]["best"][0] == {"id": 0, "piece": "<0>", "logit": 2.0}
-    assert [b["id"] for b in found.evidence["other"]["best"]] == [2, 1]
-    assert found.evidence["first_embeddings_difference"] == 0.0
-
-
 def test_ids_that_are_not_the_best_are_found() -> None:
     assert checks.not_the_best(PLAIN) == []
     nothing = answer("nothing", [float("nan")] * 3)

@@ -14,16 +14,13 @@ import pytest
 import torch
 from PIL import Image as Pictures
 
-from engine.attribution import explain
-from engine.attribution.explained import ExplainRequest
 from engine.decoding import forced
-from engine.errors import BadInput
 from engine.models import auto_processor, families, registry
 from engine.models.adapter import Adapter
 from engine.models.families import OWN
-from engine.types import RunOptions, Sample
+from engine.types import Sample
 from engine.verify import checks, pictures, runner
-from engine.verify.answer_paths import WAYS, AnswerRecorder, RecordedAnswer, Subject, rounding
+from engine.verify.answer_paths import AnswerRecorder, RecordedAnswer, Subject, rounding
 from engine.verify.checks import AnswerComparison
 from engine.verify.verdict import CHECKS, VerifyRequest
 from tests.conftest import shaped_sample, slow_unless
@@ -120,10 +117,6 @@ def _asked(sample: Sample, folder: Path, name: str) -> Asked:
     return Asked(subject, plain, rounding(adapter, subject.prepared, plain))
 
 
-def test_there_are_as_many_families_as_were_measured() -> None:
-    assert len(SEAM) >= 22 and set(NO_SEAM) == set(family_checkpoints.NO_SEAM)
-
-
 @pytest.mark.parametrize("dtype", slow_unless(["float32"], DTYPES))
 @pytest.mark.parametrize("family", each(FAMILIES))
 def test_every_way_answers_as_plain(family: str, dtype: str, ask: Ask) -> None:
@@ -167,20 +160,6 @@ def test_wide_and_tall_pictures_pass_the_check_of_shapes(
         pytest.skip(f"{family} takes one picture")
     found = pictures.shapes(ask(family, kind).subject, tmp_path, lambda _: None)
     assert found.outcome == "passed", found.sentence
-
-
-@pytest.mark.parametrize("family", each(FAMILIES))
-def test_the_ways_are_those_that_the_table_names(family: str, ask: Ask) -> None:
-    asked = ask(family)
-    refuses = asked.adapter.refuses
-    assert ("decoupled" not in refuses) is (family not in families.HOOKED_ONLY)
-    assert asked.subject.ways == (("plain", "hooked") if "decoupled" in refuses else WAYS)
-    if family in OWN:
-        assert not refuses  # an adapter of its own
-        return
-    for way, why in refuses.items():
-        assert why.endswith(".") and (family in why or way == "compiled"), (way, why)
-    assert {"compiled", "batch", "draft"} <= set(refuses)
 
 
 @pytest.mark.parametrize("family", each(sorted(OWN.keys() & set(FAMILIES))))
@@ -231,24 +210,6 @@ def test_forced_tokens_have_the_models_own_log_probabilities(family: str, ask: A
     own = logs[range(TOKENS), list(ids)]
     assert float((found - own).abs().max()) <= 4 * asked.rounding
     assert float((found[1:] - own[:-1]).abs().max()) > 20 * asked.rounding  # the control
-
-
-def test_a_family_without_a_seam_cannot_be_explained(ask: Ask) -> None:
-    asked = ask("mllama")
-    sample, name = asked.subject.sample, asked.adapter.info.name
-    run = RunOptions().ask(sample, name, "What is it?")
-    with pytest.raises(BadInput, match=r"mllama takes no features, so .* choose another model"):
-        explain.explain(asked.adapter, ExplainRequest(run, "a car"))
-
-
-@pytest.mark.parametrize("family", each(SEAM))
-def test_features_are_encoded_once_and_then_read(family: str, ask: Ask) -> None:
-    answers = ask(family).answers
-    computed, read = answers["computed"], answers["decoupled"]
-    assert computed.seen[0].calls >= 1 and sum(one.calls for one in read.seen) == 0
-    assert read.result is not None
-    spans = {span.name: span.source for span in read.result.spans}
-    assert spans["vision"] == "cached" and spans["decode"] == "measured"
 
 
 @pytest.mark.slow

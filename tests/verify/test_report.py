@@ -8,8 +8,8 @@ from dataclasses import replace
 import pytest
 
 from engine.verify import report
-from engine.verify.report import CLAIMS, Report, Summary, of_certificate, shared, summary
-from engine.verify.verdict import ALWAYS, CHECKS, ONCE, Outcome
+from engine.verify.report import CLAIMS, Report, Summary, of_certificate, summary
+from engine.verify.verdict import ALWAYS, CHECKS, ONCE
 from tests.ui.verify.made import REQUEST, A, B, certificate, job, verdicts
 
 TWO = replace(REQUEST, models=("one", "two"))
@@ -37,11 +37,6 @@ def test_progress_counts_checks_and_forgets_what_a_failed_model_leaves_out() -> 
     later = job(failed, request=TWO, step=("two", A, "timing")).report
     assert later.progress == (1, 1 + all_checks)
     assert job(failed, state="cancelled").report.progress == (1, 1)
-
-
-def test_a_model_left_behind_has_its_verdict_before_the_others() -> None:
-    found = job(verdicts(), request=TWO, step=("two", A, "timing")).report
-    assert [model.verified for model in found.models] == [True, None]
 
 
 def test_the_worst_finding_of_a_cell_comes_first() -> None:
@@ -75,11 +70,6 @@ def test_a_verified_model_says_what_was_proved_and_where_that_ends() -> None:
         assert said.proved == tuple(CLAIMS.values()) and limits(found) == list(ALWAYS)
 
 
-def test_every_check_is_behind_exactly_one_claim() -> None:
-    behind = [check for checks in CLAIMS for check in checks]
-    assert sorted(behind) == sorted(CHECKS)
-
-
 @pytest.mark.parametrize("check", CHECKS)
 @pytest.mark.parametrize("outcome", ["failed", "unresolved"])
 def test_a_claim_is_not_made_when_one_of_its_checks_is_not_passed(check: str, outcome: str) -> None:
@@ -92,30 +82,6 @@ def test_a_claim_is_not_made_when_one_of_its_checks_is_not_passed(check: str, ou
     assert limits(found)[0] == f"{word}: {CHECKS[check].title}{some}."
     if outcome == "failed":
         assert said.state == "refused" and f"; 1 failed: {CHECKS[check].title}." in said.headline
-
-
-def test_a_sample_that_it_cannot_take_is_said_and_counts_for_nothing() -> None:
-    kept = [verdict for verdict in verdicts() if verdict.sample != B]
-    other = [v for v in verdicts(changed={("answer", B): "skipped"}) if v.outcome == "skipped"]
-    found = of_certificate(certificate([*kept, *other]))
-    said = of(found)
-    assert said.state == "verified" and "1 cannot run" in said.headline
-    assert said.proved == tuple(CLAIMS.values())
-    assert limits(found)[0].startswith("Cannot run: ")
-
-
-def test_what_is_open_for_the_same_reason_is_one_sentence() -> None:
-    changed: dict[tuple[str, str], Outcome] = {("ends", A): "unresolved", ("ends", B): "unresolved"}
-    also: dict[tuple[str, str], Outcome] = {("greedy", A): "unresolved", ("sight", ""): "failed"}
-    rows = (*verdicts("one", changed), *verdicts("two", changed | also))
-    first = of_certificate(certificate()).models[0]
-    found = Report((first, first._replace(name="two")), (A, B), 2, rows, True)
-    each = [(model.name.title(), found.unproved(model)) for model in found.models]
-    assert [line for line in shared(each) if line not in ALWAYS] == [
-        f"One: Open: {CHECKS['ends'].title}.",
-        f"Two: Failed: {CHECKS['sight'].title}.",
-        f"Two: Open: {CHECKS['ends'].title}; {CHECKS['greedy'].title} on 1 of 2 samples.",
-    ]
 
 
 def test_while_it_goes_on_nothing_is_claimed() -> None:

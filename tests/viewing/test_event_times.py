@@ -77,14 +77,6 @@ def test_the_spans_of_every_split_are_those_of_its_pictures(rule: SplitRule, par
         assert max(one.events for one in spans) > 600  # the burst
 
 
-def test_a_part_without_events_ends_where_the_one_before_it_ends() -> None:
-    found = replace(stream(4), t=np.array([0, 10, 20, 900]))
-    spans = event_times.slice_spans(found, Split("time", 3))
-    assert [(one.begin_us, one.end_us, one.events) for one in spans] == [
-        (0, 20, 3), (20, 20, 0), (900, 900, 1),
-    ]  # fmt: skip
-
-
 def test_rates_count_every_event_of_a_file_once(tmp_path: Path) -> None:
     found = replace(stream(1000), t=np.arange(1000) * 2_000 + 70_000)
     path = saved(tmp_path, x=found.x, y=found.y, t=found.t, p=found.p)
@@ -92,24 +84,6 @@ def test_rates_count_every_event_of_a_file_once(tmp_path: Path) -> None:
     assert rates.counts.tolist() == [100] * 10 and rates.duration_us == 1_998_000
     assert rates.per_second == pytest.approx(100 / (1_998_001 / 10) * 1e6)
     assert int(event_times.rates(path).counts.sum()) == 1000
-
-
-def test_rates_of_a_broken_file_are_an_error(tmp_path: Path) -> None:
-    (path := tmp_path / "a.npy").write_bytes(b"odd" * 500)
-    with pytest.raises(MediaError):
-        event_times.rates(path)
-
-
-def test_all_events_at_one_moment_are_in_one_bin() -> None:
-    counted = event_times.density(replace(stream(7), t=np.full(7, 5)))
-    assert sorted(counted.total)[-2:] == [0, 7]
-
-
-def test_a_burst_is_where_it_happened() -> None:
-    """Control: another time gives another bin."""
-    t = np.array([0, *[600] * 8, 999])
-    counted = event_times.density(replace(stream(10), t=t), bins=10)
-    assert counted.total.tolist() == [1, 0, 0, 0, 0, 0, 8, 0, 0, 1]
 
 
 def test_times_that_step_back_stay_in_the_window() -> None:
@@ -123,21 +97,6 @@ def test_times_that_step_back_stay_in_the_window() -> None:
 def test_few_events_have_no_slices() -> None:
     with pytest.raises(MediaError, match="4 events cannot be cut"):
         event_times.slice_spans(stream(4))
-
-
-def test_a_window_draws_its_own_events_at_the_recordings_size() -> None:
-    found = replace(stream(1000), t=np.arange(1000) * 10 + 333)
-    picture, on, off = event_times.window(found, 2000, 1500)
-    part = slice(200, 350)
-    assert (on, off) == (int(found.p[part].sum()), 150 - int(found.p[part].sum()))
-    assert picture.shape == (found.height, found.width, 3)
-    assert np.array_equal(picture, events.draw(found, part, "stream"))
-    assert not np.array_equal(picture, events.draw(found, slice(201, 351), "stream"))
-
-
-def test_a_window_without_events_is_white() -> None:
-    picture, on, off = event_times.window(stream(10), 500, 100)
-    assert (on, off) == (0, 0) and (picture == 255).all()
 
 
 def test_windows_side_by_side_hold_each_event_once(fish: Events) -> None:

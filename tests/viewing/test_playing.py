@@ -73,11 +73,6 @@ def test_a_broken_clip_is_replaced_by_its_frames_or_reported(
     assert "pictures" in shown(replace(sample, mp4=broken.mp4)).words
 
 
-def test_nothing_to_play(sample: Sample) -> None:
-    assert playing.playable(Sample("s", "q", events=Path("a.npy"))) is None
-    assert playing.playable(Sample("s", "q", images=sample.frames[:1])) is None
-
-
 @pytest.mark.parametrize("name", ["drop", "road"])
 def test_real_clips_play_as_they_are(real_root: Path, name: str) -> None:
     path = real_root / "mp4" / name / "000000.mp4"

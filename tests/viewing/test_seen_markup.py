@@ -2,19 +2,14 @@
 
 from __future__ import annotations
 
-import base64
-import io
 import re
 from dataclasses import replace
 
 import numpy as np
-import pytest
-from PIL import Image
 
-from engine.media import events
 from engine.types import MediaKind
 from engine.viewing import seen_markup
-from engine.viewing.event_times import EventDensity, density
+from engine.viewing.event_times import density
 from engine.viewing.seen_markup import RowHead
 from engine.viewing.seen_times import SeenPicture, SeenRow, SeenTimeline
 from tests.media.test_events import stream
@@ -46,25 +41,6 @@ def attributes(reader: Reader, name: str) -> list[str]:
     return [value or "" for found, value in reader.attributes if found == name]
 
 
-def test_every_mark_can_be_focused_has_a_name_and_a_picture() -> None:
-    found = read(seen_markup.markup(made(), HEADS))
-    assert attributes(found, "tabindex") == ["0"] * 5
-    names = attributes(found, "alt")
-    assert names == [
-        "Event image 1 of 2: 0 to 500 µs, 7 events",
-        "Event image 2 of 2: 500 to 1,000 µs, 7 events",
-        "Frame 0 of 3: 0 µs",
-        "Frame 1 of 3: 500 µs",
-        "Frame 2 of 3: 1,000 µs",
-    ]
-    assert set(names) < set(attributes(found, "aria-label"))
-    assert seen_markup.markup(made(), HEADS).count('class="seen-mark seen-first ') == 1
-    pictures = attributes(found, "src")
-    assert all(source.startswith("data:image/webp;base64,") for source in pictures)
-    data = base64.b64decode(pictures[0].partition(",")[2])
-    assert Image.open(io.BytesIO(data)).size == (8, 6)
-
-
 def test_marks_stand_where_their_times_are() -> None:
     text = seen_markup.markup(made(), HEADS)
     assert re.findall(r"margin-left:calc\(([\d.]+)%", text) == ["0.000", "50.000", "100.000"]
@@ -88,26 +64,6 @@ def test_without_any_time_there_is_no_axis() -> None:
     assert re.findall(r"margin-left:calc\(([\d.]+)%", text) == ["0.000", "50.000", "100.000"]
 
 
-def test_the_areas_are_as_high_as_the_counts() -> None:
-    counts = EventDensity(250.0, np.array([1, 0, 2, 0]), np.array([2, 0, 4, 1]))
-    text = seen_markup.markup(replace(made(), density=counts), HEADS)
-    darker, brighter = (
-        [float(y) for y in re.findall(r"% ([\d.]+)%", area)][1:-1:2]
-        for area in re.findall(r"polygon\(([^)]*)\)", text)
-    )
-    assert darker == [50.0, 100.0, 0.0, 75.0]  # all events, from the top
-    assert brighter == [75.0, 100.0, 50.0, 100.0]
-    assert "7 events, counted per 250 µs (highest 4)" in text
-
-
-@pytest.mark.parametrize("window", [1, 3, 99, 1000, 49_585, 950_000, 8_800_000, 9_999_999_999])
-def test_axis_values_are_round_and_few(window: float) -> None:
-    found = seen_markup.ticks_of(window)
-    assert 2 <= len(found) <= seen_markup.MOST_TICKS
-    assert found[0] == 0 and found[-1] <= window
-    assert f"{found[1]:.0f}".rstrip("0") in ("1", "2", "5")
-
-
 def test_nothing_runs_whatever_the_names_are() -> None:
     row = SeenRow("events", EVIL, made().rows[0].pictures)
     heads: dict[MediaKind, RowHead] = {"events": RowHead(EVIL, "#8768D8")}
@@ -116,19 +72,3 @@ def test_nothing_runs_whatever_the_names_are() -> None:
     names = {name for name, _ in found.attributes}
     assert not [name for name in names if name.startswith("on")]
     assert all(source.startswith("data:") for source in attributes(found, "src"))
-
-
-def test_words_tell_it_all() -> None:
-    words = seen_markup.words(made(), HEADS)
-    assert words.startswith("Time line of 1,000 µs. 1,000 events. EventGPT, event images: 0 to 500")
-    assert "Video-LLaVA, frames: 0 µs, 500 µs, 1,000 µs." in words
-
-
-def test_an_event_picture_keeps_every_pixel() -> None:
-    picture = events.draw(stream(60), slice(None), "stream")
-    assert len(np.unique(picture.reshape(-1, 3), axis=0)) == 3
-    head, _, data = seen_markup.event_address(picture).partition(",")
-    assert head == "data:image/png;base64"
-    assert np.array_equal(
-        np.array(Image.open(io.BytesIO(base64.b64decode(data))).convert("RGB")), picture
-    )

@@ -14,7 +14,7 @@ from engine.demo.scenes import render
 from engine.demo.writing import write_scene
 from engine.errors import MediaError
 from engine.media import dataset, events, images, video
-from engine.media_options import perturbations, split, window
+from engine.media_options import perturbations, split
 from engine.types import FRAME_RULES, MediaKind, MediaOptions, Sample
 from engine.viewing import event_times, seen_times
 from engine.viewing.event_times import SliceSpan
@@ -58,20 +58,6 @@ def scene(tmp_path_factory: pytest.TempPathFactory) -> Sample:
     record = write_scene(root, render(200_052))
     (root / "EventGPT_Instruction_Subset.json").write_text(json.dumps([record]))
     return dataset.read(root).samples[0]
-
-
-@pytest.mark.parametrize("rule", FRAME_RULES)
-def test_the_ticks_are_the_frames_that_load_picks(scene: Sample, rule: str) -> None:
-    found = seen_times.timeline(scene, ALL, MediaOptions(frames=rule))
-    check_pictures(scene, found, rule)
-    chosen = media.load(scene, "video", MediaOptions(frames=rule)).frames
-    assert chosen is not None and scene.mp4 is not None
-    assert list(chosen.indices) == video.choose(20, rule)
-    ticks = row(found, "video").pictures
-    assert [tick.begin_us for tick in ticks] == [index * 50_000 for index in chosen.indices]
-    assert [tick.name for tick in ticks] == [f"Frame {index} of 20" for index in chosen.indices]
-    (middle,) = row(found, "image").pictures
-    assert (middle.begin_us, middle.known) == (500_000, True)
 
 
 def test_event_images_that_equal_the_slices_have_their_times(scene: Sample) -> None:
@@ -148,13 +134,6 @@ def test_a_frame_that_is_shown_twice_is_one_tick(tmp_path: Path) -> None:
     ]
 
 
-def test_times_of_a_clip_are_its_own_and_not_its_rate(tmp_path: Path) -> None:
-    path = tmp_path / "clip.mkv"
-    times = [100, 150, 400, 1000, 1040]
-    path.write_bytes(clips.encoded("matroska", times=times))
-    assert video.times(path) == tuple((time - 100) * 1000.0 for time in times)
-
-
 def test_a_clip_without_display_times_has_assumed_ones(tmp_path: Path) -> None:
     path = tmp_path / "clip.avi"
     path.write_bytes(clips.encoded("avi"))  # its packets have decoding times only
@@ -182,30 +161,6 @@ def test_a_stream_that_is_too_long_is_refused(
     monkeypatch.setattr(seen_times, "MAX_EVENTS", 3)
     with pytest.raises(MediaError, match="too many"):
         seen_times.read_events(path)
-
-
-@pytest.mark.parametrize("text", ["count:3", "time:4", "densest:2"])
-def test_a_window_and_a_split_have_their_own_events_and_times(scene: Sample, text: str) -> None:
-    how = MediaOptions(window=window("250ms+400ms"), split=split(text))
-    found = seen_times.timeline(scene, ("events",), how)
-    assert scene.events is not None and found.density is not None
-    stream = events.read(scene.events, how.window)
-    assert int(found.density.total.sum()) == len(stream)
-    assert found.window_us == event_times.duration_us(stream) < 400_000
-    shown = row(found, "events").pictures
-    assert covered(shown) == covered(event_times.slice_spans(stream, how.split))
-    drawn = media.load(scene, "events", how).images
-    assert [p.picture.tobytes() for p in shown] == [
-        images.shrink(image, seen_times.WIDTH).tobytes() for image in drawn
-    ]
-    assert all(p.known for p in shown) and "from 250ms on" in row(found, "events").source
-    assert "The events are those of the window 250ms+400ms: its first event is at 0." in found.notes
-
-
-def test_frames_beside_a_window_are_said_to_be_of_other_moments(scene: Sample) -> None:
-    beside = seen_times.timeline(scene, ALL, MediaOptions(window=window("250ms+400ms")))
-    assert seen_times.APART in beside.notes and seen_times.BOTH not in beside.notes
-    assert seen_times.APART not in seen_times.timeline(scene, ALL).notes  # control
 
 
 def test_perturbed_events_have_their_own_times(scene: Sample) -> None:

@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from engine.benchmark.cluster.cluster_options import ClusterOptions, host_and_port, per_worker
+from engine.benchmark.cluster.cluster_options import ClusterOptions, per_worker
 from engine.errors import BadInput, ClusterError
 from engine.storage.plan import Plan
 
@@ -32,12 +32,6 @@ def test_what_cannot_be_used_is_one_sentence(more: dict[str, object], words: str
         ClusterOptions(**more)  # type: ignore[arg-type]
 
 
-def test_addresses() -> None:
-    assert host_and_port("192.168.0.5:6379") == ("192.168.0.5", 6379)
-    assert host_and_port("[fd00::5]:6379") == ("fd00::5", 6379)
-    assert ClusterOptions("auto").address == "auto" and ClusterOptions().address == "local"
-
-
 @pytest.mark.parametrize(
     ("text", "found"),
     [("cpus=4", (4, None)), ("cpus=8, gpus=1", (8, 1.0)), ("gpus=0.5", (1, 0.5))],
@@ -53,22 +47,6 @@ def test_per_worker(text: str, found: tuple[int, float | None]) -> None:
 def test_per_worker_that_cannot_be_used(text: str) -> None:
     with pytest.raises(BadInput, match="--per-worker is"):
         per_worker(text)
-
-
-NODES = {"a": {"cpus": 8.0, "gpus": 2.0}, "b": {"cpus": 3.0, "gpus": 0.0}}
-
-
-@pytest.mark.parametrize(
-    ("cpus", "gpus", "devices"),
-    [
-        (4, None, [(0, "a"), (1, "a")]),  # GPUs are used where there are any
-        (2, 0.0, [(0, "a"), (0, "b"), (1, "a"), (2, "a"), (3, "a")]),
-        (1, 0.25, [(number, "a") for number in range(8)]),
-        (5, 1.0, [(0, "a")]),
-    ],
-)
-def test_devices(cpus: int, gpus: float | None, devices: list[tuple[int, str]]) -> None:
-    assert ClusterOptions(cpus=cpus, gpus=gpus).on(NODES).devices(NODES) == devices
 
 
 @pytest.mark.parametrize(

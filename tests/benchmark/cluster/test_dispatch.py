@@ -8,7 +8,6 @@ from collections.abc import Iterable
 
 from engine.benchmark.cluster.workers import (
     DEPTH,
-    MOST_DEATHS,
     Dispatcher,
     Workers,
     WorkerState,
@@ -54,23 +53,6 @@ class Given(Dispatcher):
         return [f"{t.model} {t.sample}" for one, t in list(self.orders()) if one is member]
 
 
-def test_a_worker_warms_up_and_then_gets_a_bounded_number() -> None:
-    tasks = Given(warm=1)
-    worker = tasks.join("w")
-    tasks.give(worker)
-    assert [t.phase for t in worker.given] == ["warmup", "measured"] and len(worker.given) == DEPTH
-    assert tasks.give(worker) == []  # until something comes back
-    tasks.done(worker, worker.given[0])
-    assert tasks.give(worker) == ["a q0/1"]
-
-
-def test_models_go_one_after_another_and_nobody_waits_for_the_last_of_one() -> None:
-    tasks = Given(models=("a", "b"), samples=("q0/0",))
-    x, y = tasks.join("x"), tasks.join("y")
-    given = [(member, t.model) for member, t in tasks.orders()]
-    assert given == [(x, "a"), (y, "b")]
-
-
 def test_what_a_worker_leaves_behind_is_given_out_again_in_its_place() -> None:
     tasks = Given()
     x = tasks.join("x")
@@ -79,15 +61,6 @@ def test_what_a_worker_leaves_behind_is_given_out_again_in_its_place() -> None:
     assert tasks.end(x) == (given, []) and not tasks.finished
     assert tasks.give(tasks.join("y")) == ["a q0/0", "a q0/1"]
     assert tasks.leave(x) == ([], [])
-
-
-def test_a_task_that_workers_end_on_again_and_again_is_given_up() -> None:
-    tasks = Given(samples=("q0/0", "q0/1"))
-    for number in range(MOST_DEATHS):
-        worker = tasks.join(str(number))
-        tasks.give(worker)
-        again, fatal = tasks.end(worker)
-    assert fatal == [task("a", "q0/0")] and again == [task("a", "q0/1")]
 
 
 def test_a_warm_up_is_not_given_to_another() -> None:
@@ -108,39 +81,6 @@ def test_samples_that_a_node_lacks_go_to_another_node() -> None:
         tasks.done(worker, worker.given[0])
     assert not tasks.finished and not list(tasks.orders())
     assert tasks.stuck() == [("a", "it has gone", True, 1)]
-
-
-def test_a_warm_up_that_the_node_lacks_is_replaced() -> None:
-    tasks = Given(warm=1)
-    worker = tasks.join("x")
-    tasks.give(worker)
-    for t in list(worker.given):
-        tasks.absent(worker, t, "it is not there")
-    assert tasks.give(worker) == ["a q0/1", "a q0/1"]
-    assert [t.phase for t in worker.given] == ["warmup", "measured"]
-
-
-def test_a_model_that_one_worker_cannot_load_goes_to_another() -> None:
-    tasks = Given(models=("a", "b"), samples=("q0/0", "q0/1"))
-    x = tasks.join("x")
-    assert tasks.give(x) == ["a q0/0", "a q0/1"]
-    assert not tasks.unloadable(x, "a", "too large")
-    assert tasks.give(x) == ["b q0/0", "b q0/1"]
-    for t in list(x.given):
-        tasks.done(x, t)
-    assert not list(tasks.orders()) and tasks.stuck() == [("a", "too large", False, 2)]
-    assert tasks.give(tasks.join("y")) == ["a q0/0", "a q0/1"]
-    assert tasks.unloadable(x, "b", "too large")  # it can load nothing
-
-
-def test_a_dropped_model_is_not_begun_and_does_not_come_back() -> None:
-    tasks = Given(models=("a", "b"), samples=("q0/0", "q0/1"))
-    worker = tasks.join("x")
-    tasks.give(worker)
-    tasks.drop("a")
-    tasks.drop("b")
-    assert not tasks.finished  # two are in flight
-    assert tasks.end(worker) == ([], []) and tasks.finished
 
 
 def test_whatever_happens_each_task_is_answered_exactly_once() -> None:

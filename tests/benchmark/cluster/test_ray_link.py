@@ -39,22 +39,6 @@ def test_a_head_that_answers_again_is_kept_and_one_that_is_lost_is_said(
     assert slept[0] == 6 + ray_process.LOST_S
 
 
-@pytest.mark.parametrize(
-    ("line", "said"),
-    [
-        (
-            "[2026-11-21 15:20:11,123 C 1234 1260] (pid=7) gcs_client.cc:111: Failed to connect. "
-            "Is it there?",
-            "Failed to connect",
-        ),
-        ("Version mismatch: Ray 2.60.0 and 2.59.1", "Version mismatch: Ray 2.60.0 and 2.59.1"),
-        ("No token was found. To make one, call `ray`.", "No token was found"),
-    ],
-)
-def test_a_line_of_ray_is_one_sentence(line: str, said: str) -> None:
-    assert ray_link.unlogged(line) == said
-
-
 def test_sockets_have_room_below_it(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(tempfile, "tempdir", str(tmp_path / ("long" * 12)))
     made = ray_link.make_folder()

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections import Counter
 from collections.abc import Iterable, Iterator
 from pathlib import Path
 from typing import Any
@@ -10,7 +9,6 @@ from unittest import mock
 
 import pytest
 
-from engine.analysis import model_summary, results_table
 from engine.benchmark import execute
 from engine.benchmark.cluster import run_session as executors
 from engine.benchmark.cluster.cluster_options import ClusterOptions
@@ -130,47 +128,6 @@ def test_the_answers_are_those_of_a_local_run_row_by_row(root: Path, tmp_path: P
         assert set(mine) <= set(row), set(mine) - set(row)
 
 
-def test_the_comparison_of_rows_can_fail(root: Path, tmp_path: Path) -> None:
-    def other(worker: str, method: str, arguments: list[Any], value: Any) -> Any:
-        if method == "ask" and arguments[1] == "id-2":
-            ids = value["row"]["token_ids"]
-            value["row"]["token_ids"] = [*ids[:-1], ids[-1] + 1]
-        return value
-
-    here = go(root, tmp_path / "here")
-    assert tokens(here) != tokens(go(root, tmp_path / "there", HerePool(TWO, other)))
-
-
-def test_each_worker_warms_up_for_itself(root: Path, tmp_path: Path) -> None:
-    run = go(root, tmp_path / "run", HerePool(TWO), models=MODELS, warmup=2)
-    warm = Counter((row["where"]["actor"], row["model"]) for row in rows(run, "warmup"))
-    assert warm == {(actor, model): 2 for actor in "xy" for model in MODELS}
-    numbers = [fabricate.task(row) for row in rows(run, "warmup")]
-    assert len(set(numbers)) == len(numbers)
-
-
-def test_workers_that_share_say_so_and_are_summed_up_apart(root: Path, tmp_path: Path) -> None:
-    def faster(worker: str, method: str, arguments: list[Any], value: Any) -> Any:
-        if method == "begin" and worker == "y":
-            value["device"] |= {"type": "Other", "machine": "m2", "unit": "GPU-1"}
-        if method == "ask" and worker == "y":
-            value["row"]["environment"] = {"device": "cuda:0", "hardware": "Other"}
-        return value
-
-    shared = go(root, tmp_path / "shared", HerePool(TWO))
-    assert all(row["where"]["shares"][0] == "device" for row in rows(shared))
-    run = go(root, tmp_path / "run", HerePool(TWO, faster))
-    assert {tuple(row["where"]["shares"]) for row in rows(run)} == {()}
-    table = results_table.frame([run])
-    labels = set(results_table.labels(table))
-    assert len(labels) == 2 and "tiny-llava · Other" in labels
-    totals = [f for f in model_summary.figures(table) if f.metric == "total"]
-    figures = [f for f in totals if f.group == "measured"]
-    assert {f.label for f in figures} == labels and sum(f.n for f in figures) == 4
-    (label,) = results_table.labels(results_table.frame([shared]))
-    assert label.startswith("tiny-llava · shared device")
-
-
 def test_a_worker_that_is_killed_loses_and_doubles_nothing(root: Path, tmp_path: Path) -> None:
     asked = []
 
@@ -204,17 +161,6 @@ def test_a_run_without_workers_stops_and_can_be_resumed_here(root: Path, tmp_pat
     assert run.state == "finished" and not any(row["error"] for row in whole(run, 4))
 
 
-def test_a_run_of_this_process_goes_on_on_a_cluster(root: Path, tmp_path: Path) -> None:
-    folder, stop = tmp_path / "run", Looks(5)  # load, warm-up, two samples, and the third is cut
-    ready = execute.prepare(plan(root), dataset.read(root), folder)
-    finish(ready, folder, None, stop, "cancelled")
-    moved = root.rename(tmp_path / "moved")
-    run = finish(execute.resume(folder, moved), folder, HerePool(TWO))
-    assert [("where" in row) for row in whole(run, 4)] == [False, False, True, True]
-    again = finish(execute.resume(folder, moved), folder, HerePool(TWO))
-    assert len(rows(again)) == 4
-
-
 def test_a_model_that_one_node_cannot_load_runs_on_another(root: Path, tmp_path: Path) -> None:
     pool = HerePool(TWO, unloadable("x", MODELS[1:]))
     run = go(root, tmp_path / "run", pool, models=MODELS)
@@ -228,12 +174,6 @@ def test_a_node_that_can_load_nothing_shares_nothing(root: Path, tmp_path: Path)
     run = go(root, tmp_path / "run", HerePool(TWO, unloadable("x")), repeat=3)
     last = whole(run, 12)[-1]
     assert last["where"]["actor"] == "y" and last["where"]["shares"] == []
-
-
-def test_repeats_are_passes_over_the_samples(root: Path, tmp_path: Path) -> None:
-    order = [(row["repeat"], row["sample"]) for row in rows(go(root, tmp_path / "here", repeat=3))]
-    there = rows(go(root, tmp_path / "run", HerePool({"x": "n1"}), repeat=3))
-    assert [(row["repeat"], row["sample"]) for row in there] == order == sorted(order)
 
 
 def test_a_model_that_no_node_can_load_is_given_up(root: Path, tmp_path: Path) -> None:
@@ -272,16 +212,6 @@ def lacking(*samples: int) -> Any:
         return value
 
     return spoil
-
-
-def test_samples_that_a_node_lacks_run_elsewhere(root: Path, tmp_path: Path) -> None:
-    run = go(root, tmp_path / "run", HerePool(TWO, lacking(0, 3)), repeat=2)
-    found = whole(run, 8)
-    assert {r["where"]["actor"] for r in found if r["sample"] in ("id-0", "id-3")} == {"y"}
-    said = "Node n1: files of sample id-0 are not on this node. What it lacks runs elsewhere."
-    assert notes(run).count("runs elsewhere") == 1 and said in notes(run)
-    assert not any(row["error"] for row in found)
-    assert {row["where"]["actor"] for row in rows(run, "warmup")} == {"x", "y"}
 
 
 def test_samples_on_no_node_stop_the_run(root: Path, tmp_path: Path) -> None:

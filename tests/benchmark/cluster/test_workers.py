@@ -61,26 +61,6 @@ def test_one_that_ended_while_a_sample_ran_counts_for_it_and_not_for_the_next() 
     assert shares(found, ago_s=-0.001) == []
 
 
-def test_one_without_a_device_shares_nothing_and_is_said_to_wait() -> None:
-    found = workers({})
-    found["late"] = WorkerState("late", "n", "::1")
-    assert shares(found) == []
-    assert [one.id for one in found.waiting()] == ["late"] and found.waiting(60.0) == []
-    assert found.words() == "1 worker at work, 1 worker waiting for a device"
-    assert {one.host for one in found.seen()} == {"host"}  # told by one of the node
-    place(found["late"])
-    assert found.waiting() == [] and shares(found) == ["device"]
-    assert found.words() == "1 worker at work, 1 worker starting"
-
-
-def test_one_that_can_load_no_model_shares_nothing_from_then_on() -> None:
-    found = workers({}, {})
-    found["1"].set_aside()
-    assert shares(found, ago_s=60.0) == ["device"] and shares(found, ago_s=-0.001) == []
-    assert found.words() == "1 worker at work, 1 worker idle"
-    assert found.seen()[1].state == "can load no model" and not found.seen()[1].ended
-
-
 def test_after_a_session_no_worker_is_running() -> None:
     found = workers({}, {})
     for _ in range(3):

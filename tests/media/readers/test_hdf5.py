@@ -62,22 +62,6 @@ def true() -> Table:
     return table(9000, begin=OFFSET)
 
 
-def test_dsec(tmp_path: Path, true: Table) -> None:
-    path = dsec(tmp_path / "events.h5", true)
-    assert windows_agree(path, true) > 20
-    found = events.read(path)
-    assert (found.width, found.height) == (640, 480)
-    with pytest.raises(AssertionError):
-        windows_agree(path, true | {"y": true["y"] ^ 1})
-
-
-@pytest.mark.parametrize("index", [None, np.arange(2000)[::-1], np.full(2000, np.nan)])
-def test_an_index_that_is_wrong_changes_nothing(tmp_path: Path, true: Table, index: Any) -> None:
-    assert windows_agree(dsec(tmp_path / "a.h5", true, ms_to_idx=index), true, 10) > 3
-    plain = table(3000)  # times from 0, without an offset
-    assert windows_agree(dsec(tmp_path / "b.h5", plain, t_offset=None), plain, 10) > 3
-
-
 @pytest.mark.parametrize("offset", [np.uint64(2**63), np.float64(5), np.arange(3)])
 def test_an_offset_that_is_no_time(tmp_path: Path, true: Table, offset: Any) -> None:
     assert "has a t_offset" in refused(dsec(tmp_path / "events.h5", true, t_offset=offset))

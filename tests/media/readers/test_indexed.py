@@ -13,8 +13,7 @@ import pytest
 from engine import media
 from engine.errors import MediaError
 from engine.media import events, recording
-from engine.media.readers import aedat4, prophesee
-from engine.media.readers.prophesee import State
+from engine.media.readers import aedat4
 from engine.media_options import Window
 from engine.types import MediaOptions, Sample
 from tests.media import event_files
@@ -55,16 +54,6 @@ def test_windows_are_cut_from_the_whole_recording(form: str, stream: str, tmp_pa
 
 def columns_of(found: Any) -> Table:
     return {key: found[key] for key in "xytp"}
-
-
-def test_a_lost_row_is_seen(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """The control of the test above: without the state before a window, its events differ."""
-    one_row = STREAMS["one row"].copy()
-    one_row["y"] = 7
-    path = written(tmp_path, "evt3", one_row)
-    monkeypatch.setattr(prophesee._Raw, "_state", lambda self, block: State(int(self.low[block])))
-    with pytest.raises(AssertionError):
-        windows_agree(path, columns_of(one_row))
 
 
 @pytest.mark.parametrize("stream", ["a second", "vectors"])
@@ -156,12 +145,6 @@ def test_a_packet_that_unpacks_to_too_much_is_refused(
     monkeypatch.setattr(aedat4, "MAX_PACKET", 60_000)
     with pytest.raises(MediaError, match="more than 60,000 bytes"):
         read(path)
-
-
-def test_the_size_of_tests(tmp_path: Path) -> None:
-    """The streams have several blocks and packets, or the tests above would show nothing."""
-    path = written(tmp_path, "evt3", SECOND, SIZE)
-    assert path.stat().st_size > 4 * 2 * prophesee.BLOCK
 
 
 @pytest.mark.loads

@@ -113,14 +113,6 @@ def dat(path: Path, times: list[int], head: bytes = DAT + b"\x0c\x08") -> Path:
     return file
 
 
-def test_records_of_dat(tmp_path: Path) -> None:
-    file = tmp_path / "a.dat"
-    file.write_bytes(DAT + b"\x00\x08" + np.array([7, 1 << 28 | 9 << 14 | 5], "<u4").tobytes())
-    found = read(file)
-    assert (found.x[0], found.y[0], found.t[0], found.p[0]) == (5, 9, 7, 1)
-    assert (found.width, found.height) == (640, 480)
-
-
 @pytest.mark.parametrize("late", [0, 3000])
 def test_late_events_and_an_overflow_of_dat(tmp_path: Path, late: int) -> None:
     rng = np.random.default_rng(3)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import itertools
 from pathlib import Path
 
 import numpy as np
@@ -22,29 +21,6 @@ def saved(path: Path, values: Table, header: str = "t,x,y,p", separator: str = "
     lines = [separator.join(map(str, row)) for row in rows]
     path.write_text("\n".join([header, *lines]) + "\n")
     return path
-
-
-@pytest.mark.parametrize("order", list(itertools.permutations("txyp")))
-def test_columns_in_any_order(tmp_path: Path, order: tuple[str, ...]) -> None:
-    true = table(200)
-    assert same(events.read(saved(tmp_path / "a.csv", true, ",".join(order))), true)
-    # The control: a header that exchanges two columns gives other events.
-    wrong = ",".join({"x": "y", "y": "x"}.get(name, name) for name in order)
-    lines = (tmp_path / "a.csv").read_text().split("\n", 1)[1]
-    (tmp_path / "b.csv").write_text(f"{wrong}\n{lines}")
-    assert not same(events.read(tmp_path / "b.csv"), true)
-
-
-@pytest.mark.parametrize("separator", [",", ";", "\t", " "])
-@pytest.mark.parametrize("ending", ["\n", "\r\n"])
-def test_separators_and_windows(tmp_path: Path, separator: str, ending: str) -> None:
-    true = table(5000, begin=77)
-    header = separator.join(("timestamp", "x", "y", "polarity"))
-    path = saved(tmp_path / "a.txt", true, header, separator)
-    path.write_bytes(path.read_bytes().replace(b"\n", ending.encode()))
-    assert windows_agree(path, true, 15) > 5
-    with pytest.raises(AssertionError):
-        windows_agree(path, true | {"p": true["p"] ^ 1}, 15)
 
 
 @pytest.mark.parametrize(
@@ -84,22 +60,6 @@ def test_microseconds_without_a_unit_are_noted(tmp_path: Path) -> None:
     assert note.endswith("a.csv have no unit and are taken as microseconds.")
 
 
-def test_a_file_of_faery_and_faerys_own_reading(tmp_path: Path) -> None:
-    faery = pytest.importorskip("faery", reason="faery is not installed")
-    true = table(3000)
-    array = np.zeros(3000, faery.EVENTS_DTYPE)
-    for key in "xyt":
-        array[key] = true[key]
-    array["on"] = true["p"]
-    path = tmp_path / "a.csv"
-    faery.events_stream_from_array(array, (128, 96)).to_file(path)
-    found = events.read(path)
-    assert same(found, true) and (found.width, found.height) == (128, 96)
-    stream = faery.events_stream_from_file(path, dimensions_fallback=(128, 96))
-    back = np.concatenate(list(stream))
-    assert same(found, {key: back["on" if key == "p" else key] for key in "xytp"})
-
-
 BAD = {
     "no line of names": ("0,1,2,1\n5,1,2,0\n", "write a first line such as t,x,y,p"),
     "a size instead of names": ("240 180\n0 1 2 1\n", "does not name its columns"),
@@ -129,12 +89,6 @@ def test_files_that_are_refused(tmp_path: Path, content: str, why: str) -> None:
         refusal(path, window)
 
 
-def test_binary_data_is_no_text(tmp_path: Path) -> None:
-    path = tmp_path / "a.txt"
-    path.write_bytes(np.random.default_rng(1).bytes(10_000))
-    assert "is not text" in refusal(path)
-
-
 def test_a_line_that_is_cut_off(tmp_path: Path) -> None:
     true = table(500)
     path = saved(tmp_path / "a.csv", true)
@@ -144,22 +98,6 @@ def test_a_line_that_is_cut_off(tmp_path: Path) -> None:
     assert any(
         "Left out of" in note and ": 1 line without an ev" in note for note in found.warnings
     )
-
-
-@pytest.mark.parametrize("separator", [",", ";", "\t", " "])
-@pytest.mark.parametrize("blank", ["", "   ", "\r", "\t"])
-def test_blank_lines_are_skipped(tmp_path: Path, separator: str, blank: str) -> None:
-    """Of 60,000 events with such a line 4,000 to 48,000 were lost without a word."""
-    true = table(4000)
-    path = saved(tmp_path / "a.csv", true, separator.join(("t", "x", "y", "p")), separator)
-    lines = path.read_text().split("\n")
-    for place in (4001, 2000, 2, 1):
-        lines.insert(place, blank)
-    path.write_text("\n".join(lines))
-    found = events.read(path)
-    assert same(found, true)
-    left_out = [note for note in found.warnings if "Left out" in note]
-    assert len(left_out) == (blank == separator == "\t")  # there it is a line of two empty values
 
 
 @pytest.mark.parametrize("line", ["foo", "5", "# a comment", "t,x,y,p", "1,2,3,1,9", "1,,3,1"])
@@ -195,15 +133,6 @@ def test_zero_bytes_are_no_digits(tmp_path: Path) -> None:
     assert any("such as '2000001,1?2,3,1'" in note for note in events.read(path).warnings)
     path.write_bytes(good + bytes(5_000_000))
     assert "a line of more than 4,096 bytes" in refusal(path)
-
-
-def test_a_wrong_line_changes_no_type_of_the_others(tmp_path: Path) -> None:
-    """Polarity in words, and times so short that floats would be refused."""
-    true = table(500, span_us=900)
-    path = saved(tmp_path / "a.csv", true | {"p": true["p"] > 0})
-    assert same(events.read(path), true)
-    path.write_text(path.read_text() + "foo\n")
-    assert same(events.read(path), true)
 
 
 @pytest.mark.loads

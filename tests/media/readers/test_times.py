@@ -93,31 +93,6 @@ def test_a_flash_at_the_full_rate_of_a_sensor_is_read() -> None:
         event_columns.refuse_other_units(921_600, 899, False, "a")
 
 
-@pytest.mark.parametrize(
-    ("form", "counter"), each("32 i4", "32 u4", "32 i8", "31 i4", "31 i8", "31 u4")
-)
-def test_a_counter_that_overflows_is_continued(form: str, counter: str, tmp_path: Path) -> None:
-    """A counter of 32 bits, with or without a sign, or of 31, in columns as wide or wider."""
-    bits, kind = counter.split()
-    signed, lap = bits == "32" and kind != "u4", 1 << int(bits)
-    edge = 1 << 31 if signed else lap
-    true = table(COUNT, span_us=900_000)
-    true["t"] = true["t"] + edge - int(true["t"][COUNT // 3])
-    low = edge - lap if signed else 0
-    stored = (true["t"] - low) % lap + low
-    found = events.read(saved(tmp_path, form, true | {"t": stored.astype(kind)}))
-    assert same(found, true)
-    assert any("overflowed 1 time and was continued" in note for note in found.warnings)
-
-
-@pytest.mark.parametrize("step", [700_000, 1_400_000, 5_000_000, 100])
-def test_parts_in_another_order_are_no_overflow(step: int, tmp_path: Path) -> None:
-    """Recordings just shorter than 2**31 and 2**32 us, of hours, and of less than a second."""
-    times = np.roll(np.arange(COUNT) * step, COUNT // 2)
-    found = events.read(saved(tmp_path, "dict.npy", table(COUNT) | {"t": times}))
-    assert found.t.tolist() == times.tolist()
-
-
 @pytest.mark.parametrize(("form", "place"), each("head", "middle", "tail"))
 def test_events_of_zeros_are_refused_above_one_in_a_hundred(
     form: str, place: str, tmp_path: Path
@@ -128,67 +103,6 @@ def test_events_of_zeros_are_refused_above_one_in_a_hundred(
         values[key][at : at + 1000] = 0
     with pytest.raises(MediaError, match="1,000 of its 3,000 events are zeros in all columns"):
         events.read(saved(tmp_path, form, values))
-
-
-def test_few_events_of_zeros_are_noted(tmp_path: Path) -> None:
-    values = table(COUNT)
-    for count in (1, 2, 31, 40):
-        for key in "xytp":
-            values[key][:count] = 0
-        path = saved(tmp_path, "npz", values)
-        if count == 40:
-            assert "40 of its 3,000" in refusal(path)
-            continue
-        noted = [note for note in events.read(path).warnings if "zeros in all columns" in note]
-        assert len(noted) == (count > 1)
-
-
-@pytest.mark.parametrize(("form", "place"), each("head", "middle", "tail", "all"))
-@pytest.mark.parametrize("columns", ["xyp", "xy"])
-def test_places_that_were_never_written_are_refused(
-    form: str, columns: str, place: str, tmp_path: Path
-) -> None:
-    """The times are there: half of the events were drawn at (0, 0) without a word."""
-    values = table(COUNT, begin=500)
-    values["x"][values["y"] == 0] += 1  # no event at (0, 0) by chance
-    at, size = {"head": (0, 500), "middle": (900, 500), "tail": (2500, 500), "all": (0, COUNT)}[
-        place
-    ]
-    for key in columns:
-        values[key][at : at + size] = 0
-    path = saved(tmp_path, form, values)
-    for window in (None, Window(0, 3_000_000)):
-        text = refusal(path, window)
-        assert f"{size:,} of its 3,000 events are zeros in all columns, or in x and y" in text
-
-
-@pytest.mark.parametrize("form", FORMATS)
-def test_a_hundred_events_in_a_corner_are_read(form: str, tmp_path: Path) -> None:
-    values = table(COUNT)
-    values["x"][values["y"] == 0] += 1
-    values["x"][500:600] = values["y"][500:600] = 0
-    found = events.read(saved(tmp_path, form, values))
-    assert same(found, values) and not any("zeros" in note for note in found.warnings)
-    values = table(20_000)
-    values["x"][500:650] = values["y"][500:650] = 0
-    found = events.read(saved(tmp_path, form, values))
-    assert any("many in a row" in note for note in found.warnings)
-
-
-@pytest.mark.parametrize("form", FORMATS)
-def test_values_that_no_sensor_has_are_refused(form: str, tmp_path: Path) -> None:
-    for key, value, why in (
-        ("x", -3, "x = -3"),
-        ("y", 4096, "y = 4,096"),
-        ("y", 70_000, "y = 70,000"),
-        ("x", 1.5, "x = 1.5 at event 7: give whole numbers: "),
-        ("p", 2, "polarity 2"),
-    ):
-        column = table(COUNT)[key].astype(type(value))
-        column[7] = value
-        path = saved(tmp_path, form, table(COUNT) | {key: column})
-        for window in (None, Window(0, 500_000)):
-            assert why.removesuffix(": ") in refusal(path, window)
 
 
 @pytest.mark.parametrize("form", FORMATS)
@@ -216,11 +130,3 @@ def test_damage_is_one_sentence_or_other_events(form: str, tmp_path: Path) -> No
     true = table(COUNT)
     path = saved(tmp_path, form, true)
     assert sentences_of_damage(path, true if form == "npz" else None) > 20
-
-
-@pytest.mark.parametrize("form", ["csv", "h5"])
-def test_eventcv_reads_the_same(form: str, tmp_path: Path) -> None:
-    eventcv = pytest.importorskip("eventcv", reason="eventcv is not installed")
-    path = saved(tmp_path, form, table(COUNT))
-    other = eventcv.load(str(path), time_unit="us").numpy().T
-    assert same(events.read(path), dict(zip("xytp", (*other[:3], other[3] > 0), strict=True)))

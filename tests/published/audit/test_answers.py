@@ -140,21 +140,6 @@ def pairs(cut: int, whole: int, limit: int = 50, named: bool = True) -> Any:
     return value
 
 
-def test_a_share_of_answers_at_the_limit_is_found_and_the_limit_named() -> None:
-    value = pairs(7, 3)
-    (one,) = capped(value)
-    assert (
-        "7 of 10 answers stop at 50 tokens, the limit of config.max_tokens, without an end-of-"
-        "text id" in one.message
-    )
-    assert one.figures == {"tokens": 50.0, "answers": 10.0, "share": 0.7} and len(one.paths) == 7
-    (one,) = capped(pairs(7, 3, named=False))
-    assert "7 of 10 answers stop at 50 tokens without" in one.message
-    for row in value["results"]:
-        row["vl_tokens"][-1] = made.EOS
-    assert not capped(value)
-
-
 @pytest.mark.parametrize(("cut", "whole", "trips"), [(3, 12, 1), (2, 3, 0), (3, 13, 0), (0, 5, 0)])
 def test_a_fifth_and_three_answers_are_the_least(cut: int, whole: int, trips: int) -> None:
     assert len(capped(pairs(cut, whole))) == trips

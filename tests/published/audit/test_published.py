@@ -2,16 +2,13 @@
 
 from __future__ import annotations
 
-import json
 import re
 from typing import Any
 
 import pytest
 
 from engine.published.audit import RULES, SEVERITIES, audit
-from engine.published.audit.findings import SEARCHES, share
-from engine.published.read import answer_pairs, file_summary
-from engine.quoting import count
+from engine.published.audit.findings import SEARCHES
 from tests.published.read import synthetic as made
 from tests.published.read.synthetic import found, read
 
@@ -168,12 +165,6 @@ def test_markup_in_a_file_stays_in_one_line() -> None:
     assert "\n" not in finding.message and len(finding.message) < 400
 
 
-def test_one_thing_and_several() -> None:
-    assert (count(1, "sample"), count(2220, "sample")) == ("1 sample", "2,220 samples")
-    assert share(1, 1, "answer") == "the only answer" and share(5, 5, "answer") == "all 5 answers"
-    assert share(1, 5, "answer") == "1 of 5 answers"
-
-
 def test_a_sentence_of_records_has_their_numbers_and_verbs() -> None:
     """The first wrong record gives the values."""
     value = made.flat()
@@ -186,43 +177,6 @@ def test_a_sentence_of_records_has_their_numbers_and_verbs() -> None:
     value[3] |= {"egpt": "Truck " * 8, "egpt_token_ids": [5] * 8}
     (both,) = found(value, "degenerate")
     assert "2 of 4 answers repeat one token ('Car" in both.message and "are not" in both.message
-
-
-def test_the_sliced_sentence_says_what_acceptance_does() -> None:
-    value = json.loads(json.dumps(SLICED))
-    value[0]["egpt_token_ids"][3] = value[0]["llava_token_ids"][3]
-    file = read(value)
-    (one,) = [finding for finding in audit(file) if finding.rule == "sliced_tokens"]
-    figures = file_summary.acceptance_dict(file)
-    assert figures["pairs"] == 4 and figures["without_sliced"]["pairs"] == 3  # they stay
-    assert "are compared as recorded" in one.correction
-    every, whole = figures["pos_rate"], figures["without_sliced"]["pos_rate"]
-    assert f"{every:.1%} of the ids match by position, {whole:.1%} in the 3 pairs" in one.correction
-    assert f"{every:.1%}" != f"{whole:.1%}"
-
-
-def test_an_answer_without_any_id_was_not_sliced() -> None:
-    value = made.flat()
-    value[1]["egpt_token_ids"] = []
-    assert not found(value, "sliced_tokens") and found(SLICED, "sliced_tokens")
-
-
-def test_pairs_take_the_first_as_the_sentence_says() -> None:
-    value = json.loads(json.dumps(TWICE))
-    value[-1]["egpt_token_ids"] = value[-1]["llava_token_ids"] = [5, 6, 7]
-    assert all("Pairs of answers use the first" in one.message
-               for one in found(value, "duplicates"))  # fmt: skip
-    file, clean = read(value), read(made.flat())
-    pairs = answer_pairs.pairs_of(file, "egpt", "llava")
-    assert pairs == answer_pairs.pairs_of(clean, "egpt", "llava") and len(pairs) == 4
-
-
-def test_a_speed_up_that_is_neither_is_not_called_one_of_both_models() -> None:
-    value = made.five()
-    assert "divides the time of both models" in found(value, "speedup")[0].message
-    for row in value["results"]:
-        row["parallel"]["parallel_speedup"] = 9.0
-    assert "does not follow from the rows" in found(value, "speedup")[0].message
 
 
 def bos(odd: int = 0) -> Any:

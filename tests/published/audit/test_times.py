@@ -56,17 +56,6 @@ def test_a_whole_file_in_another_unit_is_found(name: str, factor: float) -> None
     assert name != "F4" or "speedup" not in rules(file)
 
 
-@pytest.mark.parametrize(
-    ("name", "model"),
-    [("A", "egpt_"), ("A", "llava_"), ("B", "eventgpt"), ("C", "videollava"), ("D", "videollava")],
-)
-@pytest.mark.parametrize("factor", [1000.0, 0.001])
-def test_one_model_in_another_unit_is_named(name: str, model: str, factor: float) -> None:
-    file = read(scaled(FILES[name], factor, model))
-    assert [[*doubt.ms] for doubt in answer_pairs.doubts(file)] == [[model.rstrip("_")]]
-    assert answer_pairs.is_doubtful(file)
-
-
 def test_the_limits_stand_in_the_sentence() -> None:
     (one,) = found(scaled(made.flat(), 1000.0, "egpt_"), "implausible")
     assert "a token takes 90.91 s (median)" in one.message

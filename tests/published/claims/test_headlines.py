@@ -11,7 +11,7 @@ import pytest
 
 from engine.published.claims.headlines import Headline, headlines
 from engine.published.claims.waterfall import waterfall
-from engine.published.read import answer_pairs, file_summary
+from engine.published.read import answer_pairs
 from tests.published.read import synthetic as made
 from tests.published.read.synthetic import read
 
@@ -46,17 +46,6 @@ def test_a_claim_is_judged_only_if_all_files_agree() -> None:
     assert {claim.outcome for claim in headlines([])} == {"cannot be judged"}
 
 
-def test_the_notes_say_what_stands_in_the_way() -> None:
-    (one,) = headlines([read(made.legacy())])[0].evidence
-    assert any(note.startswith("Video-LLaVA (videollava) has a wrong label") for note in one.notes)
-    (one,) = headlines([read(made.five())])[0].evidence
-    told = "; ".join(one.notes)
-    assert "EventGPT: all 4 answers use one event image" in told and one.samples == 4
-    assert "Video-LLaVA (videollava): all 4 answers stop at 50 tokens" in told
-    assert any("2.00x the tokens at 1.00x" in n for n in headlines([read(made.flat())])[0]
-               .evidence[0].notes)  # fmt: skip
-
-
 def only_means(tokens: float, **config: float) -> dict[str, Any]:
     """G with means of both models: 350 ms with so many tokens, and 700 with 50."""
     value = made.wallclock()
@@ -76,42 +65,12 @@ def test_means_without_rows_are_evidence_of_decoding_alone() -> None:
     assert not overall.evidence and not loading.evidence
 
 
-def test_what_the_findings_state_stands_beside_the_ratio() -> None:
-    (_, decoding, loading) = headlines([read(made.five(errors=3))])
-    assert "3 of 7 samples failed and are not in the means" in loading.evidence[0].notes
-    told = decoding.evidence[0].notes
-    assert "1.25x the tokens at 1.36x the time per token after the first" in told
-    value = made.five(6)
-    for row in value["results"][:4]:
-        row["eventgpt"] |= {"output_tokens": made.ids(row["sample_idx"], 50, end=False),
-                            "num_output_tokens": 50}  # fmt: skip
-    told = "; ".join(headlines([read(value)])[1].evidence[0].notes)
-    assert "EventGPT: 4 of 6 answers stop at 50 tokens" in told
-    assert "Video-LLaVA (videollava): all 6 answers stop at 50 tokens" in told
-    told = "; ".join(headlines([read(made.parallel(same=True))])[1].evidence[0].notes)
-    assert "Video-LLaVA (videollava): all 5 samples get the same answer" in told
-
-
 def test_means_at_the_limit_are_cut_answers() -> None:
     told = headlines([read(only_means(50.0, max_new_tokens=50))])[1].evidence[0].notes
     assert "EventGPT: all answers stopped at 50 tokens" in told
     assert any("(baseline): all 4 answers stop at 50 tokens" in note for note in told)
     told = headlines([read(only_means(34.0, max_new_tokens=50))])[1].evidence[0].notes
     assert not any(note.startswith("EventGPT: ") for note in told)
-
-
-@pytest.mark.parametrize("value", [made.flat(), made.legacy(), made.five(), made.parallel()])
-def test_a_waterfall_leaves_nothing_over(value: object) -> None:
-    file = read(value)
-    fall = waterfall(file)
-    assert fall is not None
-    shown = dict(zip(file.models, (fall.fast_ms, fall.slow_ms), strict=True))
-    for model, ms in shown.items():
-        stages = file_summary.models(file)[model]["stages"]
-        total = stages.get("time") or stages["total_time"]
-        assert ms == pytest.approx(1000 * total["corrected"]["mean"])
-    parts = math.fsum(fall.parts.values())
-    assert parts == pytest.approx(fall.slow_ms - fall.fast_ms, rel=0.002)
 
 
 def parts(value: object, corrected: bool = True) -> dict[str, float]:
@@ -272,21 +231,6 @@ def test_a_stage_far_faster_is_believed_where_it_adds_up() -> None:
     for key in EVERY_TIME:
         value[2][f"llava_{key}"] *= 1000  # of one record
     assert all(claim.evidence[0].doubted for claim in headlines([read(value)]))
-
-
-def test_questions_about_one_clip_are_one_piece_of_evidence() -> None:
-    rows = [dict(row, event_data="one.npy") for row in made.flat()]
-    apart = made.flat()
-    apart[0].update({key: None for key in apart[0] if key.startswith("egpt_")})
-    for value, amount, paired in (
-        (rows, "4 records of 1 clip", False),
-        (made.flat(5), "5", False),
-        (made.flat(6), "6", True),
-        ([*made.flat(), *made.flat()[:2]], "4", False),  # a repeated sample counts once
-        (apart, "3", False),
-    ):
-        (one,) = headlines([read(value)])[0].evidence
-        assert one.amount == amount and (one.paired is not None) is paired
 
 
 def test_claims_go_into_json() -> None:

@@ -5,13 +5,11 @@ from __future__ import annotations
 import statistics
 from typing import Any
 
-import numpy as np
 import pytest
 
 from engine.published.audit import audit
 from engine.published.read import answer_pairs, corrected, file_summary
-from engine.published.read.corrected import is_warm_up
-from engine.published.read.file_summary import bars, frame
+from engine.published.read.file_summary import bars
 from engine.published.read.record_types import ResultFile
 from tests.published.read import synthetic as made
 from tests.published.read.synthetic import found, read
@@ -59,40 +57,6 @@ def test_the_time_to_the_end_of_the_prefill_loses_the_warm_up_too() -> None:
     assert recorded == pytest.approx(0.104 + (0.1 - 0.008) / 4)
 
 
-def test_a_stage_that_stands_for_a_warm_up_is_marked() -> None:
-    told = frame(read(uneven()))
-    assert told["vision (ms)"][0] == 5.0 and "cold:stage3_time" in told["corrected for"][0]
-    assert read(uneven()).records[0].times["stage3_time"] == 0.1
-    for one in (told.loc[2], frame(read(uneven()), False).loc[0]):
-        assert one["vision (ms)"] > 0 and "cold" not in one["corrected for"]
-
-
-def test_without_a_warm_up_nothing_changes() -> None:
-    value = made.legacy()
-    first = value["eventgpt_results"][0]
-    first["stage3_time"], first["total_time"] = 0.005, first["total_time"] - 0.095
-    file = read(value)
-    assert not any("cold" in record.marks for record in file.corrected)
-    assert means(file)["total_time"] == pytest.approx(0.835)
-
-
-@pytest.mark.parametrize(
-    ("first", "others", "is_one"),
-    [
-        (105.4, [5.7, 5.7, 5.8, 5.7], True),
-        (248.2, [90.6, 90.7, 90.5, 90.6], True),  # 2.74 times, and a mean 35 % longer
-        (22.4, [17.0, 17.2, 16.2, 17.7], False),  # the largest, not by a clear margin
-        (148.0, [90.6, 90.7, 90.5, 90.6], False),
-        (40.0, [10.0, 18.0, 5.0, 14.0], False),  # they scatter as far
-        (105.0, [5.9] * 2219, False),  # moves the mean by less than a hundredth
-        (105.0, [5.9], False),  # two values show no usual one
-        (105.0, [0.0, 0.0, 5.9], False),
-    ],
-)
-def test_a_first_value(first: float, others: list[float], is_one: bool) -> None:
-    assert is_warm_up(first, others) is is_one
-
-
 @pytest.mark.parametrize("count", [4, 400])
 def test_whatever_is_corrected_is_said(count: int) -> None:
     """400 records: the first moves their mean by less than a hundredth and is left in it."""
@@ -125,15 +89,6 @@ def test_a_warm_up_belongs_to_one_model_of_a_row() -> None:
     assert "1.44 times as long" in one.message
 
 
-def test_a_bar_holds_the_means_of_its_stages_and_what_they_leave() -> None:
-    first, other = bars(read(made.flat()))
-    assert first.parts == pytest.approx(
-        {"load": 20.0, "preprocess": 10.0, "decode": 1000.0, "unaccounted": 0.0}, abs=1e-6
-    )
-    assert first.model == "egpt" and sum(other.parts.values()) == pytest.approx(2300.0)
-    assert first.notes == ("not measured separately: vision",)
-
-
 @pytest.mark.parametrize("value", [made.flat(), made.legacy(), made.five(), made.parallel()])
 def test_corrected_stages_and_what_they_leave_are_the_corrected_total(value: Any) -> None:
     file = read(value)
@@ -157,26 +112,6 @@ def test_a_warm_up_and_a_placeholder_are_in_the_recorded_bars_alone() -> None:
     assert other.notes == ("not measured separately: vision",)
 
 
-def test_bars_have_what_was_timed_alone() -> None:
-    assert "both were timed together" in bars(read(made.frames()))[0].notes[0]
-    assert bars(read(made.failed())) == bars(read([])) == ()
-    assert [set(bar.parts) for bar in bars(read(made.texts()))] == [{"unaccounted"}] * 2
-
-
-def test_as_recorded_the_prompt_stays_in_the_ids_and_in_the_cost() -> None:
-    file = read(made.legacy())
-    recorded = answer_pairs.variants(file, corrected=False)["eventgpt"]
-    after = answer_pairs.variants(file)
-    assert recorded.cost_ratio and after["main"].cost_ratio and after["raw"].cost_ratio is None
-    assert recorded.cost_ratio == pytest.approx(after["main"].cost_ratio * 617 / 20)
-
-
-def test_there_is_one_comparison_per_draft() -> None:
-    found = answer_pairs.variants(read(made.pairs("F3")), corrected=False)
-    assert list(found) == ["egpt", "adapter"]
-    assert answer_pairs.variants(read(made.failed()), corrected=False) == {}
-
-
 def test_the_files_own_figure_stands_beside_the_ids_as_they_are() -> None:
     """A target that begins as the draft does, but for the prompt in front of it."""
     value = made.legacy()
@@ -186,14 +121,6 @@ def test_the_files_own_figure_stands_beside_the_ids_as_they_are() -> None:
     file = read(value)
     assert [one.rows for one in answer_pairs.stated(file)] == [1.0]
     assert [one.rows for one in answer_pairs.stated(file, corrected=False)] == [0.0]
-
-
-def test_the_largest_of_noisy_values_is_hardly_ever_a_warm_up() -> None:
-    """Values of one kind that scatter by a fifth, then by half of their mean."""
-    generator = np.random.default_rng(0)
-    for spread, most in ((0.2, 2), (0.5, 25)):
-        draws = np.maximum(generator.normal(1, spread, (2000, 4)), 0.01)
-        assert sum(is_warm_up(row[0], row[1:].tolist()) for row in draws) <= most
 
 
 LLAVA = ("llava", "llava-1.5-7b-hf")
@@ -216,28 +143,6 @@ def test_sixty_are_added_where_the_words_explain_them() -> None:
     (one,) = found(cut(7), "sliced_tokens")
     assert "60 tokens, the number that these scripts cut off, were added to each" in one.correction
     assert not found(cut(66), "sliced_tokens")  # control
-
-
-def test_a_count_that_sixty_more_would_not_explain_is_left_out_and_said() -> None:
-    rows = made.flat()
-    rows[1]["egpt_token_ids"] = made.ids(2, 2)  # 9 words
-    assert tokens(rows, "egpt") == [11, None, 11, 11]
-    (one,) = found(rows, "sliced_tokens")
-    assert "Nothing was added: the number of missing ids is unknown" in one.correction
-    rows[2] |= {"egpt_token_ids": made.ids(4, 7), "egpt": TEXT}
-    (one,) = found(rows, "sliced_tokens")
-    assert "were added to each such count except 1: the number" in one.correction
-
-
-def test_another_model_s_ids_are_counted_against_its_words_too() -> None:
-    value = cut(7, *LLAVA)
-    (one,) = found(value, "sliced_tokens")
-    assert one.model == "llava" and "the number of missing ids is unknown" in one.correction
-    assert tokens(value, "llava") == [22, None, 22, 22]
-    assert not found(cut(66, *LLAVA), "sliced_tokens")
-    value = cut(11, *LLAVA)
-    value[1]["llava-1.5-7b-hf"] = f"USER: {TEXT} ASSISTANT: {made.SENTENCE}"
-    assert not found(value, "sliced_tokens")  # a question in the text has no tokens
 
 
 def test_a_prompt_in_front_of_a_short_answer_is_no_known_cut() -> None:

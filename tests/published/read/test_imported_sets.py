@@ -5,17 +5,14 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any
 
-import pandas as pd
 import pytest
 
-from engine.published.claims.waterfall import named
 from engine.published.read import (
     RecordsError,
     ResultFile,
     find,
     imported_sets,
     read,
-    read_files,
 )
 from engine.published.read.file_summary import frame
 from tests.published.read import synthetic as made
@@ -58,18 +55,6 @@ def test_names_that_could_be_paths_are_refused(name: str) -> None:
     ):
         with pytest.raises(RecordsError, match="cannot name a set"):
             call()
-
-
-def test_a_bad_file_of_a_set_affects_only_itself(monkeypatch: pytest.MonkeyPatch) -> None:
-    data = made.to_bytes(made.flat())
-    kept = imported_sets.save("one", [("a.json", data), ("b.json", data), ("c.json", data)])
-    (kept / "0000" / "a.json").write_bytes(data[:-30])
-    (kept / "0001" / "b.json").unlink()
-    first, third = imported_sets.load("one")
-    assert "a.json is not JSON" in first.message and third.status == "ok"
-    monkeypatch.setattr(read_files, "LIMIT_BYTES", 1000)
-    first, third = imported_sets.load("one")
-    assert "result files of at most" in third.message
 
 
 def test_a_set_opens_no_other_file(runs_dir: Path) -> None:
@@ -129,22 +114,6 @@ def test_folders_links_and_bad_files(tmp_path: Path) -> None:
 def figures(file: ResultFile) -> list[float]:
     """All numbers of its records that are known."""
     return list(frame(file).select_dtypes("number").stack())
-
-
-def test_rows_have_the_columns_of_own_runs_recorded_or_corrected() -> None:
-    file = made.read(made.five())
-    mended, raw = frame(file), frame(file, corrected=False)
-    other, same = mended.loc[1], raw.loc[1]
-    assert other["model"] == "videollava" and pd.isna(other["vision (ms)"])
-    assert same["vision (ms)"] == pytest.approx(0.003)
-    assert other["context"] == 2076 and same["context"] == 4124
-    assert other["decode (ms)"] == 1070 and other["where"] == "results[0].videollava"
-    assert "cold" in mended["corrected for"][0] and "cold" not in mended["corrected for"][2]
-    file = made.read(made.legacy())
-    assert named(file, "videollava", corrected=True) == "LLaVA-1.5"
-    for corrected, tokens in ((True, 20), (False, 617)):
-        told = frame(file, corrected).set_index("model")["new tokens"]
-        assert told["videollava"].iloc[0] == tokens
 
 
 def test_sets_are_listed_without_reading_their_files(runs_dir: Path) -> None:

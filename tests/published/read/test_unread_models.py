@@ -3,13 +3,11 @@
 from __future__ import annotations
 
 import copy
-import json
 from typing import Any
 
 import pytest
 
 from engine.published.audit import AuditFinding, audit
-from engine.published.read import read_bytes
 from tests.published.read import synthetic as made
 from tests.published.read.synthetic import found, read
 
@@ -50,33 +48,12 @@ def test_a_second_list_of_an_unknown_form_is_named() -> None:
     assert not read({"samples": rows}).problems
 
 
-def test_nothing_else_is_taken_for_a_model() -> None:
-    value, pairs = made.five(), made.pairs("F2")
-    for row in value["results"]:
-        row["reference"] = {"text": "A road.", "tokens": 3}
-    for row in pairs["results"]:
-        row["prompt_tokens"] = [1, 2, 3]
-    for one in (*made.EVERY.values(), made.pairs("F3"), made.speculation(), value, pairs):
-        assert not unusable(one)
-
-
 @pytest.mark.parametrize("row", [{}, {"sample_idx": 1}])
 def test_a_row_without_an_answer_is_named(row: Any) -> None:
     value = made.five()
     value["results"][1] = row
     (one,) = unusable(value)
     assert "1 row is without an answer (results[1]" in one.message and read(value).samples == 3
-
-
-def test_ids_written_as_floats_are_ids() -> None:
-    rows = made.flat()
-    whole = read(rows).of("egpt")[0].ids
-    rows[0]["egpt_token_ids"] = [float(one) for one in rows[0]["egpt_token_ids"]]
-    assert read(rows).of("egpt")[0].ids == whole and not unusable(rows)
-    for bad in (0.5, True, "5", float("nan")):
-        rows[0]["egpt_token_ids"][0] = bad
-        (one,) = unusable(rows)
-        assert one.paths == ("$[0].egpt_token_ids",) and read(rows).of("egpt")[0].ids is None
 
 
 def test_a_count_that_is_no_whole_number_is_left_out() -> None:
@@ -90,19 +67,6 @@ def test_a_count_that_is_no_whole_number_is_left_out() -> None:
     assert not found(value, "count_and_ids") and not found(value, "summaries")
 
 
-def test_rows_of_pairs_alone_are_pairs() -> None:
-    file = read(made.pairs("F2")["results"])
-    assert file.group.title[0] == "F" and file.models == ("egpt", "vl")
-    assert file.of("vl")[0].path == "$[0]" and file.of("vl")[0].ids
-
-
-def test_flat_rows_of_one_model_have_no_other() -> None:
-    rows = [{k: v for k, v in row.items() if "llava" not in k} for row in made.flat()]
-    file = read(rows)
-    assert file.models == ("egpt",) and not file.target and file.samples == 4
-    assert not found(rows, "one_sided")
-
-
 @pytest.mark.parametrize(
     "value",
     [[], {"config": {}, "results": [], "errors": []}, {"summary": {}, "samples": []}],
@@ -111,18 +75,6 @@ def test_a_known_kind_without_rows_says_so(value: Any) -> None:
     file = read(value)
     assert file.status == "failed" and "has no rows" in file.message and not file.records
     assert str(file.group) == "Z no rows" and not audit(file)
-
-
-def test_a_refusal_names_the_keys_of_the_rows() -> None:
-    value = made.five()
-    for row in value["results"]:
-        row["EventGPT"], row["VideoLLaVA"] = (
-            {"answer": "A car."},
-            row.pop("videollava")["output_text"],
-        )
-        del row["eventgpt"]
-    file = read_bytes("a.json", json.dumps(value).encode())
-    assert file.status == "unknown" and "'EventGPT', 'VideoLLaVA'" in file.message
 
 
 def test_times_of_a_single_model_without_a_name_are_no_known_form() -> None:
@@ -147,11 +99,3 @@ def test_errors_of_samples_that_have_a_result_are_no_failures() -> None:
     (one,) = found(value, "failures")
     assert one.message.startswith("2 of 6 samples failed")
     assert len(lost.paths) == 3 and kept.message.startswith("1 error names 1 sample")
-
-
-def test_samples_of_either_model_are_counted() -> None:
-    value = made.legacy()
-    for row in value["videollava_results"]:
-        row["sample"] += 100
-    assert read(value).samples == read(value).clips == 8
-    assert read([*made.flat(), made.flat()[0]]).samples == 5  # one stands there twice

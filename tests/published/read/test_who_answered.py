@@ -4,11 +4,8 @@ from __future__ import annotations
 
 from typing import Any
 
-import pytest
-
-from engine.published.audit import audit
 from engine.published.claims.headlines import headlines
-from engine.published.read.who_answered import foreign, speaks_of_eventgpt
+from engine.published.read.who_answered import speaks_of_eventgpt
 from tests.published.read import synthetic as made
 from tests.published.read.synthetic import found, read
 
@@ -30,15 +27,6 @@ def exchanged(labels: bool = False) -> Any:
     return value
 
 
-def test_foreign_names_are_evidence_of_nothing() -> None:
-    file = read(named("Qwen2-VL-7B", "InternVL"))
-    for identity in file.identities.values():
-        assert identity.family is None and identity.agrees is None
-        assert "is a model whose contexts and weights are unknown here" in identity.evidence
-    rules = {finding.rule for finding in audit(file)}
-    assert not rules & {"label", "one_image", "doubled_context"} and "placeholder" in rules
-
-
 def test_a_claim_about_eventgpt_rests_on_no_foreign_model() -> None:
     for value in (named("Qwen2-VL-7B", "Video-LLaVA"), named("EventGPT", "InternVL"), exchanged()):
         assert not speaks_of_eventgpt(read(value))
@@ -46,19 +34,6 @@ def test_a_claim_about_eventgpt_rests_on_no_foreign_model() -> None:
             assert not headline.evidence
             assert next(iter(headline.without)).startswith("a model other than EventGPT")
     assert headlines([read(made.five())])[0].evidence  # control
-
-
-@pytest.mark.parametrize(
-    ("claimed", "model", "is_foreign"),
-    [
-        ("Qwen2-VL-7B", "eventgpt", True),
-        ("Video-LLaVA, drafted for by L1/L2", "L1/L2", False),
-        ("draft", "draft", False),  # a key is no name
-        ("llava-1.5-7b-hf", "llava", False),
-    ],
-)
-def test_which_names_are_foreign(claimed: str, model: str, is_foreign: bool) -> None:
-    assert foreign(claimed, model) is is_foreign
 
 
 def test_exchanged_answers_under_kept_labels_are_found() -> None:

@@ -14,7 +14,7 @@ import pytest
 from engine.benchmark.cluster.cluster_options import ClusterOptions, per_worker
 from engine.cli import bench
 from engine.media.dataset import Dataset
-from engine.media_options import Split, Window, perturbations, sweep
+from engine.media_options import Split, Window, perturbations
 from engine.storage.plan import IDS, Plan
 from engine.types import DecodeConfig
 from ui.benchmark.run_choice import command
@@ -35,11 +35,6 @@ def read(text: str) -> argparse.Namespace:
     words = shlex.split(text)
     assert words[:3] == ["python", "-m", "engine"]
     return parser.parse_args(words[3:])
-
-
-def test_defaults_are_left_out() -> None:
-    expected = "python -m engine bench --dataset '/a folder' --models x,y"
-    assert command([PLAN], dataset()) == expected
 
 
 @pytest.mark.parametrize(
@@ -86,11 +81,3 @@ def test_a_run_on_a_cluster_names_it(wanted: ClusterOptions) -> None:
     cpus, gpus = per_worker(options.per_worker) if options.per_worker else (1, None)
     assert options.executor == "ray"
     assert ClusterOptions(options.address, options.workers, cpus, gpus) == wanted
-
-
-def test_a_sweep_gives_all_strengths_and_the_seed() -> None:
-    plans = [replace(PLAN, perturb=run, perturb_seed=7) for run in sweep("hot:0.1,drop:0/0.3")]
-    given = read(command(plans, dataset()))
-    assert (given.perturb, given.perturb_seed) == ("drop:0/0.3,hot:0.1", 7)
-    assert sweep(given.perturb) == tuple(plan.perturb for plan in plans)
-    assert read(command([replace(PLAN, perturb_seed=7)], dataset())).perturb_seed is None

@@ -67,15 +67,6 @@ def html(at: AppTest) -> str:
     return "\n".join(element.proto.body for element in at.get("html"))
 
 
-def test_a_contradiction_is_listed_first_and_each_statement_is_judged() -> None:
-    at = shown(model("One", CAR), model("Two", NONE))
-    assert "1 contradiction:\n• lead vehicle: car / none (One / Two)" in words(at)
-    found = html(at)
-    assert found.index("lead vehicle") < found.index("curve")
-    assert 'aria-label="car: correct"' in found and 'aria-label="none: incorrect"' in found
-    assert found.count("✓") == 3 and found.count("✕") == 1
-
-
 def test_nothing_tells_the_known_answer_before_it_is_asked_for() -> None:
     at = shown(model("One", CAR), model("Two", NONE), known=False)
     assert "lead vehicle: car / none" in words(at)

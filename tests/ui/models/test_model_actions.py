@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Iterator
-from dataclasses import replace
 
 import pytest
 
@@ -43,21 +42,3 @@ def queue(monkeypatch: pytest.MonkeyPatch) -> Iterator[Jobs]:
     monkeypatch.setattr(found, "_start", lambda: None)
     monkeypatch.setattr(jobs, "manager", lambda: found)
     yield found
-
-
-def test_a_model_has_one_job_at_a_time(queue: Jobs) -> None:
-    other = replace(ENTRY, name="other")
-    model_actions.start(ENTRY, "load")
-    model_actions.start(ENTRY, "unload")
-    model_actions.start(other, "hash")
-    assert [(job.entry.name, job.action) for job in model_actions.JOBS.live()] == [
-        ("m", "load"),
-        ("other", "hash"),
-    ]
-    first = model_actions.of(ENTRY)
-    assert first is not None and first.position == 0 and model_actions.JOBS.live()[1].position == 1
-    first.cancel()
-    assert model_actions.of(ENTRY) is first and len(model_actions.JOBS.live()) == 1
-    model_actions.start(ENTRY, "load")
-    last = model_actions.of(ENTRY)
-    assert last is not first and isinstance(last, ModelJob) and not last.ended

@@ -27,8 +27,3 @@ def test_names_of_samples_are_told_apart() -> None:
     names = text.names_of(samples)
     assert len(set(names.values())) == 3
     assert names[three] == "night · 357e6028" and two in names[two]
-
-
-def test_when_a_run_began() -> None:
-    assert text.when("2026-01-02T03:04:05+00:00") == "2026-01-02 03:04:05 UTC"
-    assert text.when("long ago") == "long ago"
