@@ -61,13 +61,8 @@ def middle(n: int) -> list[int]:
     return [n // 2] if n > 0 else []
 
 
-def read(path: Path, rule: str, count: int = FRAMES) -> Clip:
-    """The frames [H, W, 3] RGB that the rule chooses; MediaError if the clip cannot be decoded."""
-    return decode(large(path), label(path), lambda n: choose(n, rule, count))
-
-
 def decode(data: Data, name: str, choice: Choice) -> Clip:
-    """The frames that `choice` picks from a clip with n frames."""
+    """The frames [H, W, 3] RGB that `choice` picks; MediaError if the clip cannot be decoded."""
     if some := decoding.some_frames(data, name, choice):
         kept, indices, count = some
         return Clip(tuple(kept[i] for i in indices), tuple(indices), count)

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import io
 import sys
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -12,7 +14,7 @@ from PIL import Image as Pillow
 
 from engine import media
 from engine.errors import MediaError
-from engine.media import events, media_sources, video
+from engine.media import events, media_sources, thumbnails, video
 from engine.media.media_files import Data, large
 from engine.media.media_sources import LoadedPictures
 from engine.media_options import Window, perturbations, split
@@ -133,7 +135,10 @@ def test_video_comes_from_the_mp4(tmp_path: Path, rule: str) -> None:
     path = clip(tmp_path / "a.mp4")
     sample = Sample("a", "s", mp4=path, frames=pictures(tmp_path / "f", 12))
     found = media.load(sample, "video", MediaOptions(frames=rule))
-    np.testing.assert_array_equal(found.images, video.read(path, rule).images)
+    np.testing.assert_array_equal(
+        found.images,
+        video.decode(path.read_bytes(), "a.mp4", partial(video.choose, rule=rule)).images,
+    )
     assert (found.kind, found.rule, found.notes) == ("video", rule, ())
     assert found.source.endswith("of 20")
 
@@ -365,15 +370,16 @@ def test_one_changed_byte_changes_the_digest(tmp_path: Path) -> None:
 def test_previews(tmp_path: Path) -> None:
     wide = tmp_path / "wide.png"
     Pillow.new("RGB", (1000, 500)).save(wide)
-    found = media.thumbnail(Sample("a", "s", frames=(wide,)))
-    assert found is not None
-    assert found.shape == (160, 320, 3)
+    small = thumbnails.picture(Sample("a", "s", frames=(wide,)), "", None)
+    assert small is not None
+    assert Pillow.open(io.BytesIO(small)).size == (320, 160)
     for sample in (
         Sample("a", "s", mp4=clip(tmp_path / "a.mp4")),
         Sample("a", "s", events=raw(tmp_path / "a.npy")),
         Sample("a", "s", event_images=pictures(tmp_path / "e", 5)),
         Sample("a", "s", images=(broken(tmp_path / "b.png"),), mp4=tmp_path / "a.mp4"),
     ):
-        assert media.thumbnail(sample) is not None
-    assert media.thumbnail(Sample("a", "s")) is None
-    assert media.thumbnail(Sample("a", "s", mp4=broken(tmp_path / "b.mp4"))) is None
+        assert thumbnails.picture(sample, "", None) is not None
+    assert thumbnails.picture(Sample("a", "s"), "", None) is None
+    unreadable = Sample("a", "s", mp4=broken(tmp_path / "b.mp4"))
+    assert thumbnails.picture(unreadable, "", None) is None

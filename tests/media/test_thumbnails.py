@@ -9,8 +9,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from engine import media
-from engine.media import thumbnails
+from engine.media import media_sources, thumbnails
 from engine.media_options import window
 from engine.types import Sample
 from tests.conftest import picture
@@ -36,7 +35,7 @@ def test_a_picture_is_decoded_once(
 ) -> None:
     made = shown(sample, folder)
     assert made is not None and made[:4] == b"RIFF" and len(list(folder.iterdir())) == 1
-    monkeypatch.setattr(media, "thumbnail", lambda sample: None)
+    monkeypatch.setattr(media_sources, "previews", lambda sample: iter(()))
     assert shown(sample, folder) == made and shown(sample, None) is None  # control
 
 
@@ -92,8 +91,7 @@ def test_of_a_long_recording_the_beginning_is_drawn_or_that_of_the_samples_windo
         (replace(whole, window=window("1s+200ms")), 1_000, 1_200),
         (replace(whole, window=window("1s+1s")), 1_000, 1_500),
     ):
-        found = media.thumbnail(sample)
-        assert found is not None
+        found = next(media_sources.previews(sample))
         drawn = np.flatnonzero((found != 255).any(2))
         assert (drawn.min(), drawn.max()) == (first, last - 1)
 
