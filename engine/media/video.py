@@ -1,8 +1,7 @@
 """Reads the few frames of a clip that a model is shown, and holds the rules that choose them.
 
-If it is certain which packets the wanted frames need, only those are decoded; otherwise every
-frame is.  Only the wanted frames are converted to RGB and kept, so a long clip
-needs no more memory than a short one.  Folders of frames use the same rules, but not this reader.
+Only the wanted frames are converted to RGB and kept, so a long clip needs no more memory than a
+short one.
 """
 
 from __future__ import annotations

@@ -90,17 +90,11 @@ class Adapter(ABC):
         self._plain = pixels.known_settings(image_processor)
         self._processor = self.processor_digest()
 
-    def remade(
-        self, info: ModelInfo, image_processor: Any = None, notes: Sequence[str] = ()
-    ) -> Adapter:
-        """The same loaded model with another card, another image processor or more notes."""
+    def remade(self, info: ModelInfo, notes: Sequence[str] = ()) -> Adapter:
+        """The same loaded model with another card, or more notes."""
         made = copy.copy(self)
         made.info, made.device = info, torch.device(info.device)
         made.kind, made.notes = info.shows or type(self).kind, (*self.notes, *notes)
-        if image_processor is not None:
-            made.image_processor = image_processor
-            made._plain = pixels.known_settings(image_processor)
-            made._processor = made.processor_digest()
         return made
 
     def reworded(self, change: Callable[[str], str]) -> Adapter:

@@ -15,7 +15,7 @@ from typing import Annotated, Any, NamedTuple
 
 from msgspec import Meta, Struct
 
-from engine import plain_files, settings
+from engine import plain_files
 from engine.decoding import generation_rules
 from engine.errors import ModelUnavailable
 from engine.models import checkpoint, checkpoint_files
@@ -209,7 +209,6 @@ def card(entry: ModelEntry, folder: Path) -> ModelInfo:
     name, sizes, known = entry.name, read(entry, folder), trained(folder, entry.name)
     files = checkpoint_files.weight_files(folder, name)
     exact = all(file.suffix == ".safetensors" for file in files)
-    memo = settings.load().hashes_file
     own = checkpoint_files.read_if_there(folder / "generation_config.json", name)
     return ModelInfo(
         name=name,
@@ -218,7 +217,7 @@ def card(entry: ModelEntry, folder: Path) -> ModelInfo:
         revision=checkpoint.revision(entry, folder),
         dtype=entry.dtype,
         demo=entry.demo,
-        digest=checkpoint_files.digest(folder, name, memo, read=False),
+        digest=checkpoint_files.digest(folder, name, read=False),
         quantization=entry.quantization,
         source=str(folder) if entry.folder else f"Hugging Face hub: {entry.checkpoint}",
         headers=checkpoint_files.header_digest(folder, name),
@@ -232,12 +231,6 @@ def card(entry: ModelEntry, folder: Path) -> ModelInfo:
         generation=generation_rules.notes(own),
         shows=entry.kind,
     )
-
-
-def full_digest(entry: ModelEntry, folder: Path) -> str:
-    """The hash of all bytes; the first call reads the whole checkpoint, which takes as long as
-    loading."""
-    return checkpoint_files.digest(folder, entry.name, settings.load().hashes_file)
 
 
 class Trained(Struct):

@@ -284,7 +284,7 @@ def hooked_only(item: ModelEntry) -> str | None:
 
 def full_digest(item: ModelEntry) -> str:
     """The hash of all bytes of the checkpoint; the first call reads all of them."""
-    return model_card.full_digest(item, checkpoint.locate(item))
+    return checkpoint_files.digest(checkpoint.locate(item), item.name)
 
 
 def check(item: ModelEntry) -> Path:

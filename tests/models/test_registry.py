@@ -9,6 +9,7 @@ from pathlib import Path
 
 import pytest
 
+from engine import settings
 from engine.errors import SettingsError
 from engine.models import checkpoint, checkpoint_files, registry
 from engine.types import Sample
@@ -68,24 +69,28 @@ def test_the_first_load_of_a_process_asks_the_accelerators_memory(tiny_models: P
 def test_a_file_is_hashed_again_only_when_it_changes(
     tiny_copy: Callable[..., Path], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    folder, memo = tiny_copy("llava"), tmp_path / "memo" / "hashes.json"
-    before = checkpoint_files.digest(folder, "copy", memo)
+    folder = tiny_copy("llava")
+    monkeypatch.setenv("STAGESCOPE_CACHE_DIR", str(tmp_path / "memo"))
+    before = checkpoint_files.digest(folder, "copy")
     with monkeypatch.context() as patched:
         patched.setattr(checkpoint_files, "_hashes", lambda todo: todo and pytest.fail("again"))
-        assert checkpoint_files.digest(folder, "copy", memo) == before
+        assert checkpoint_files.digest(folder, "copy") == before
     file = folder / "model.safetensors"
     data = bytearray(file.read_bytes())
     data[-1] ^= 1
     file.write_bytes(data)
-    assert checkpoint_files.digest(folder, "copy", memo) != before
+    assert checkpoint_files.digest(folder, "copy") != before
 
 
 @pytest.mark.parametrize("text", ["[]", "{", "[" * 5000])
-def test_a_damaged_memo_costs_only_time(tiny_folder: Path, tmp_path: Path, text: str) -> None:
-    folder, memo = tiny_folder / "llava", tmp_path / "hashes.json"
-    memo.write_text(text)
-    before = checkpoint_files.digest(folder, "copy", tmp_path / "other.json")
-    assert checkpoint_files.digest(folder, "copy", memo) == before
+def test_a_damaged_memo_costs_only_time(
+    tiny_folder: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, text: str
+) -> None:
+    monkeypatch.setenv("STAGESCOPE_CACHE_DIR", str(tmp_path / "memo"))
+    folder = tiny_folder / "llava"
+    before = checkpoint_files.digest(folder, "copy")
+    settings.load().hashes_file.write_text(text)
+    assert checkpoint_files.digest(folder, "copy") == before
 
 
 @pytest.mark.parametrize(

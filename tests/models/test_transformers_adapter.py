@@ -27,7 +27,7 @@ from engine.types import (
     RunResult,
     Sample,
 )
-from tests import published_checkpoints
+from tests import published_checkpoints, tiny
 from tests.conftest import shaped_sample, slow_unless
 from tests.models.conftest import entry_for
 from tests.models.published_folders import change
@@ -255,7 +255,7 @@ def test_a_copy_with_another_image_processor_has_other_keys(load: Load, sample: 
         **adapter.image_processor.to_dict() | {"rescale_factor": 1.0}
     )
     prepared = adapter.preprocess(shown(adapter, sample, 2), QUESTION)
-    made = adapter.remade(adapter.info, other)
+    made = tiny.with_processor(adapter, other)
     found = made.preprocess(shown(adapter, sample, 2), QUESTION)
     assert made.feature_spec(found) != adapter.feature_spec(prepared)
     assert adapter.remade(adapter.info).processor_digest() == adapter.processor_digest()
