@@ -209,6 +209,8 @@ def card(entry: ModelEntry, folder: Path) -> ModelInfo:
     name, sizes, known = entry.name, read(entry, folder), trained(folder, entry.name)
     files = checkpoint_files.weight_files(folder, name)
     exact = all(file.suffix == ".safetensors" for file in files)
+    # as written and in lower case, because training uses both
+    forms = (form for q in (known.questions if known else ()) for form in (q, q.lower()))
     own = checkpoint_files.read_if_there(folder / "generation_config.json", name)
     return ModelInfo(
         name=name,
@@ -227,7 +229,7 @@ def card(entry: ModelEntry, folder: Path) -> ModelInfo:
         visual_tokens=sizes.visual_tokens,
         images=None if sizes.visual_tokens is None else sizes.images,
         context_limit=sizes.text.context,
-        questions=known.plain if known else None,
+        questions=frozenset(map(plain_question, forms)) if known else None,
         generation=generation_rules.notes(own),
         shows=entry.kind,
     )
@@ -238,12 +240,6 @@ class Trained(Struct):
 
     questions: Annotated[list[str], Meta(min_length=1)]
     inputs: list[str] = []
-
-    @property
-    def plain(self) -> frozenset[str]:
-        """The questions as plain_question() gives them, as written and in lower case, because
-        training uses both."""
-        return frozenset(plain_question(form) for q in self.questions for form in (q, q.lower()))
 
 
 def trained(folder: Path, name: str) -> Trained | None:

@@ -43,7 +43,6 @@ if TYPE_CHECKING:
 # Letters in a name that mean a family: a model must not carry another family's name.
 _TELLING = {"videollava": "video_llava", "eventgpt": "eventgpt"}
 
-
 # The loaded models, the least recently used first, by the entry whose weights they hold
 # (variants.loaded), each as the entries use it, with the shape that gives its memory need.
 # Changed only under the lock.
