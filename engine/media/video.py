@@ -7,7 +7,6 @@ short one.
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
 from fractions import Fraction
 from pathlib import Path
 
@@ -15,24 +14,14 @@ import numpy as np
 
 from engine.errors import BadInput, MediaError
 from engine.media import decoding
-from engine.media.decoding import container
+from engine.media.decoding import Clip, container
 from engine.media.media_files import Data, label, large, opened
-from engine.types import FRAME_RULES, Image
+from engine.types import FRAME_RULES
 
 FRAMES = 8
 _TAIL = 64  # the last bytes of a GIF, which hold its end mark
 
 Choice = Callable[[int], Sequence[int]]
-
-
-@dataclass(frozen=True, eq=False)
-class Clip:
-    """The chosen frames of a clip of `count` frames; images[i] is frame indices[i]."""
-
-    images: tuple[Image, ...]
-    indices: tuple[int, ...]
-    count: int
-    notes: tuple[str, ...] = ()
 
 
 def choose(n: int, rule: str, count: int = FRAMES) -> list[int]:
@@ -62,10 +51,7 @@ def middle(n: int) -> list[int]:
 
 def decode(data: Data, name: str, choice: Choice) -> Clip:
     """The frames [H, W, 3] RGB that `choice` picks; MediaError if the clip cannot be decoded."""
-    if some := decoding.some_frames(data, name, choice):
-        kept, indices, count = some
-        return Clip(tuple(kept[i] for i in indices), tuple(indices), count)
-    return _of_all(data, name, choice)
+    return decoding.some_frames(data, name, choice) or _of_all(data, name, choice)
 
 
 def _of_all(data: Data, name: str, choice: Choice) -> Clip:

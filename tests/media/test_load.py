@@ -14,7 +14,7 @@ from PIL import Image as Pillow
 
 from engine import media
 from engine.errors import MediaError
-from engine.media import events, media_sources, thumbnails, video
+from engine.media import decoding, events, media_sources, thumbnails, video
 from engine.media.media_files import Data, large
 from engine.media.media_sources import LoadedPictures
 from engine.media_options import Window, perturbations, split
@@ -348,7 +348,7 @@ def test_a_clip_that_changes_behind_its_pictures_is_refused(
 ) -> None:
     path, decode = clip(tmp_path / "a.mp4"), video.decode
 
-    def overwritten(*given: Any) -> video.Clip:
+    def overwritten(*given: Any) -> decoding.Clip:
         found = decode(*given)
         path.write_bytes(clips.mp4(21))
         return found
