@@ -226,10 +226,8 @@ class TransformersAdapter(Adapter):
 
     # stage 4
     def embed(self, prepared: Prepared, features: Features) -> ModelInputs:
-        # the processor's outputs without pixels, as far as forward() takes them
-        values = {name: value for name, value in prepared.inputs.items() if name in self._takes}
-        values |= {"input_ids": prepared.input_ids, **_as_outputs(prepared, features)}
-        return ModelInputs(values | self._last_logits(1))
+        values = self._rest(prepared) | _as_outputs(prepared, features)
+        return ModelInputs({"input_ids": prepared.input_ids, **values, **self._last_logits(1)})
 
     def again(self, plain_embeds: torch.Tensor, prepared: Prepared, ids: Sequence[int]) -> Any:
         if not self._seam:
@@ -246,6 +244,10 @@ class TransformersAdapter(Adapter):
             values[name] = torch.nn.functional.pad(values[name], (0, tokens.shape[1]), value=new)
         out = self.model(**values | self._last_logits(len(ids)), use_cache=False)
         return out.logits[0, -len(ids) :]
+
+    def _rest(self, prepared: Prepared) -> dict[str, Any]:
+        """The processor's outputs without pixels, as far as forward() takes them."""
+        return {name: value for name, value in prepared.inputs.items() if name in self._takes}
 
     def _last_logits(self, count: int) -> dict[str, int]:
         return {"logits_to_keep": count} if "logits_to_keep" in self._takes else {}
