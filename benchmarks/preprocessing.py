@@ -89,8 +89,10 @@ def _whole(call: Callable[[Sequence[Any]], Any], path: Path, indices: Sequence[i
 
 def _both(plain: Any, path: Path) -> Any:
     from engine.media import video
+    from engine.media.media_files import large
 
-    return plain.pixels(video.read(path, "arange").images)
+    chosen = partial(video.choose, rule="arange")
+    return plain.pixels(video.decode(large(path), path.name, chosen).images)
 
 
 if __name__ == "__main__":

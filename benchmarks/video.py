@@ -47,10 +47,12 @@ def measure(quick: bool) -> list[Row]:
 
 def _own(path: Path, indices: Sequence[int]) -> list[Any]:
     from engine.media import decoding, video
+    from engine.media.media_files import large
 
     before, decoding.THREADS = decoding.THREADS, 1
     try:
-        return list(video.read(path, "arange").images)
+        chosen = partial(video.choose, rule="arange")
+        return list(video.decode(large(path), path.name, chosen).images)
     finally:
         decoding.THREADS = before
 

@@ -619,10 +619,10 @@ def _sample(given: Shown, root: str | Path | None, folder: Path) -> tuple[Sample
 
     paths = _paths(given, folder)
     files = [(path.name, path) for path in paths]
-    found = own_files.gather(files, [own_files.fault(*one) for one in files])
-    if found.rejected or found.sample is None:
-        raise BadInput(" ".join(found.rejected) or "There is no file: name a clip or pictures.")
-    return found.sample, paths[0].parent
+    sample, rejected = own_files.gather(files, [own_files.fault(*one) for one in files])
+    if rejected or sample is None:
+        raise BadInput(" ".join(rejected) or "There is no file: name a clip or pictures.")
+    return sample, paths[0].parent
 
 
 def _paths(given: Any, folder: Path) -> list[Path]:

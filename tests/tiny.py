@@ -22,7 +22,8 @@ from transformers import (
     VideoLlavaImageProcessor,
 )
 
-from engine.models import registry
+from engine.models import pixels, registry
+from engine.models.adapter import Adapter
 from engine.models.eventgpt import EventGPT, EventGPTConfig
 
 SIZE, PATCH, HIDDEN = 32, 16, 32
@@ -154,6 +155,14 @@ def add_family(path: Path, family: str) -> None:
     entry = f'\n[[model]]\nname = "tiny-{family}"\ncheckpoint = "./{family}"\nshows = "events"\n'
     with path.open("a", encoding="utf-8") as file:
         file.write(entry)
+
+
+def with_processor(adapter: Adapter, image_processor: Any) -> Adapter:
+    """The same loaded model with another image processor."""
+    made = adapter.remade(adapter.info)
+    made.image_processor, made._plain = image_processor, pixels.known_settings(image_processor)
+    made._processor = made.processor_digest()
+    return made
 
 
 def unload_all() -> None:

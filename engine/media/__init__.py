@@ -15,14 +15,13 @@ from typing import TYPE_CHECKING
 
 from engine.errors import MediaError
 from engine.media.media_files import Data, pieces
-from engine.types import DEFAULT_MEDIA, Image, Media, MediaKind, MediaOptions, Sample
+from engine.types import DEFAULT_MEDIA, Media, MediaKind, MediaOptions, Sample
 
 if TYPE_CHECKING:
     from engine.media.media_sources import LoadedPictures
 
 # Increase it whenever the same files give different pictures: this invalidates cached features.
 READER = "3"
-PREVIEW_WIDTH = 320
 
 
 def load(sample: Sample, kind: MediaKind, how: MediaOptions = DEFAULT_MEDIA) -> Media:
@@ -51,14 +50,6 @@ def load(sample: Sample, kind: MediaKind, how: MediaOptions = DEFAULT_MEDIA) -> 
 def prepare() -> None:
     """Imports the readers now, so that the first load is not slower than the others."""
     from engine.media import media_sources  # noqa: F401
-
-
-def thumbnail(sample: Sample) -> Image | None:
-    """A preview [H, W, 3] at most 320 pixels wide from the cheapest source, None if none works."""
-    from engine.media import images, media_sources
-
-    first = next(media_sources.previews(sample), None)
-    return None if first is None else images.shrink(first, PREVIEW_WIDTH)
 
 
 def _digest(kind: str, rule: str, found: LoadedPictures) -> str:

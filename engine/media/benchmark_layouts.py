@@ -1,7 +1,7 @@
 """Benchmarks of event recordings, in the layouts in which they are published.
 
 Each has a reader, which finds its lists and recordings, and a Layout: what a record calls each
-thing, how it is asked, and where its recording lies.
+thing, the names separated by spaces; the first one counts.
 
 EvQA (hylz/EvQA on Hugging Face, arXiv 2512.11510), confirmed from README.md, review_system/ and
 event_vl/EvQA_reader.py of github.com/HYLZ-2019/EvQA:
@@ -21,7 +21,7 @@ import json
 import os
 import re
 from collections import Counter
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
@@ -34,6 +34,25 @@ from engine.media.media_files import place
 from engine.prompts import LETTERS
 from engine.quoting import listed, quoted, shown
 
+Layout = Mapping[str, str]
+EVQA: Layout = {
+    "id": "qid",
+    "number": "question_id",
+    "source": "dataset_name",
+    "question": "question",
+    "options": "choices",
+    "answer": "answer",
+    "file": "file_path",
+    "task": "question_type",
+}
+EVENTBENCH: Layout = {
+    "id": "id qid question_id sample_id",
+    "question": "question query instruction prompt",
+    "options": "choices options candidates",
+    "answer": "answer correct_answer ground_truth gt label",
+    "file": "event_data event event_path event_file npz file_path file path",
+    "task": "task task_type category question_type type",
+}
 _LISTS = ("questions", "data", "samples", "annotations")  # where an object has its records
 _DEPTH = 8  # of lists in lists
 _RESULTS = re.compile(r"results?(_|\.)|\Abenchmark_", re.I)  # files that runs leave behind
@@ -48,34 +67,23 @@ class QuestionList:
     subject: str = ""
 
 
-@dataclass(frozen=True)
-class Layout:
-    """`places`: where among the recordings the file of a record may lie, by the record's list, its
-    source and what it says; or MediaError.  `as_text`: an answer is the text of an option and never
-    its letter.  `keys`: what a record may call each thing, separated by spaces; the first one
-    counts."""
+def _asks(layout: Layout, records: list[Any], *more: str) -> bool:
+    """Whether one of the records has a question, and what else is named."""
+    asked = {*layout["question"].split(), "conversations"}
+    wanted = [asked, *(set(layout[what].split()) for what in more)]
+    dicts = (record for record in records if isinstance(record, dict))
+    return any(all(not keys.isdisjoint(record) for keys in wanted) for record in dicts)
 
-    places: Callable[[Root, list[Path], Path, str, Any], list[Path]]
-    form: str
-    as_text: bool
-    keys: Mapping[str, str]
 
-    def asks(self, records: list[Any], *more: str) -> bool:
-        """Whether one of the records has a question, and what else is named."""
-        asked = {*self.keys["question"].split(), "conversations"}
-        wanted = [asked, *(set(self.keys[what].split()) for what in more)]
-        dicts = (record for record in records if isinstance(record, dict))
-        return any(all(not keys.isdisjoint(record) for keys in wanted) for record in dicts)
-
-    def left_out(self, file: Path, parts: list[QuestionList]) -> str:
-        """The sentence about a file without questions."""
-        keys = [list(one) for part in parts for one in part.records if isinstance(one, dict)]
-        has = f"records with the keys {listed(map(str, keys[0]))}" if keys else "no records"
-        names = [f"{what} ({listed(self.keys[what].split())})" for what in ("question", "file")]
-        return (
-            f"{place(file)} has {has} and is left out: a record needs a {' and a '.join(names)}"
-            ", and the file no name of results."
-        )
+def _left_out(layout: Layout, file: Path, parts: list[QuestionList]) -> str:
+    """The sentence about a file without questions."""
+    keys = [list(one) for part in parts for one in part.records if isinstance(one, dict)]
+    has = f"records with the keys {listed(map(str, keys[0]))}" if keys else "no records"
+    names = [f"{what} ({listed(layout[what].split())})" for what in ("question", "file")]
+    return (
+        f"{place(file)} has {has} and is left out: a record needs a {' and a '.join(names)}"
+        ", and the file no name of results."
+    )
 
 
 def read(root: Root) -> Dataset | None:
@@ -92,7 +100,7 @@ def _read_evqa(root: Root) -> Dataset | None:
     lists, problems = list[QuestionList](), list[str]()
     for file, parts, good in _read_files(root, layout, folder, problems):
         lists += good
-        problems += [] if good else [layout.left_out(file, parts)]
+        problems += [] if good else [_left_out(layout, file, parts)]
     if not recordings and not any(part.subject for part in lists):
         return None
     if problems and not lists:
@@ -109,11 +117,11 @@ def _read_eventbench(root: Root) -> Dataset | None:
     for file, parts, good in files:
         results = _RESULTS.search(file.name)
         a_list = bins and bool(parts) and file.suffix.lower() == ".json"
-        asks = a_list or any(layout.asks(part.records) for part in parts)
+        asks = a_list or any(_asks(layout, part.records) for part in parts)
         if good and not results:
             lists += good
         elif good or (asks and not results):
-            odd.append(layout.left_out(file, parts))
+            odd.append(_left_out(layout, file, parts))
     problems = odd + unreadable
     if lists and (recordings or any(part.subject for part in lists)):
         return _dataset(root, layout, recordings, lists, problems)
@@ -135,7 +143,7 @@ def _read_files(
         except DatasetError as error:
             problems.append(str(error))
         else:
-            yield file, parts, [part for part in parts if layout.asks(part.records, "file")]
+            yield file, parts, [part for part in parts if _asks(layout, part.records, "file")]
 
 
 def _dataset(
@@ -150,7 +158,7 @@ def _dataset(
         for count, value in enumerate(part.records, start=1):
             name, told = f"Record {count:,}{of}", dict[str, Any]()
             if isinstance(value, dict):
-                for what, known in [*layout.keys.items(), ("conversations", "conversations")]:
+                for what, known in [*layout.items(), ("conversations", "conversations")]:
                     there = (value[key] for key in known.split() if value.get(key) is not None)
                     told[what] = next(there, None)
                 _add(samples, layout, recordings, part, name, told)
@@ -176,7 +184,11 @@ def _add(
     source = _text(told.get("source")) or part.subject
     try:
         if told["file"] is not None:
-            paths = layout.places(root, recordings, part.file, source, told["file"])
+            if layout is EVQA:
+                folder = recordings[0].name if recordings else "h5_files"
+                paths = [root.path_of(folder, f"{source}/{_text(told['file'])}")]
+            else:
+                paths = _anywhere(root, recordings, part.file, told["file"])
     except MediaError as error:
         wrong = str(error)
     question, reference = _text(told["question"]), ""
@@ -184,7 +196,8 @@ def _add(
         spoken = {"conversations": with_speakers(told["conversations"])}
         question, reference = turns(fields_of(spoken, problems), problems)
     if (options := told["options"]) is not None:
-        form, as_text, reference = layout.form, layout.as_text, ""
+        # EvQA's answer is the text of an option and never its letter.
+        form, as_text, reference = ("evqa", True, "") if layout is EVQA else (LETTERS, False, "")
         found = asked(question, options, told["answer"], form, where=where, as_text=as_text)
     else:
         refused = "" if question else f"{where}it has no question: add it."
@@ -223,9 +236,9 @@ def _lists(
     if isinstance(value, dict) and not str(value.get("format")).startswith("stagescope-"):
         name = value.get("dataset_name")
         subject = clean(name) if isinstance(name, str) else subject
-        if layout.asks([value], "file"):
+        if _asks(layout, [value], "file"):
             yield QuestionList(file, [value], subject)
-        elif layout.asks(list(value.values()), "file"):
+        elif _asks(layout, list(value.values()), "file"):
             named = [{**v, "id": k} if isinstance(v, dict) else v for k, v in value.items()]
             yield QuestionList(file, named, subject)
         elif depth < _DEPTH:
@@ -233,7 +246,7 @@ def _lists(
                 of = subject if key in _LISTS else clean(key)
                 yield from _lists(layout, file, part, of, depth + 1)
     elif isinstance(value, list) and any(isinstance(one, dict) for one in value):
-        if depth < 2 or layout.asks(value, "file"):
+        if depth < 2 or _asks(layout, value, "file"):
             yield QuestionList(file, value, subject)
     elif isinstance(value, list) and depth < _DEPTH:
         for part in value:
@@ -266,18 +279,9 @@ def with_speakers(turns: Any) -> Any:
     return [{**turn, "from": ("human", "gpt")[at % 2]} for at, turn in enumerate(turns)]
 
 
-def _below_source(
-    root: Root, recordings: list[Path], file: Path, source: str, value: Any
-) -> list[Path]:
-    folder = recordings[0].name if recordings else "h5_files"
-    return [root.path_of(folder, f"{source}/{_text(value)}")]
-
-
-def _anywhere(
-    root: Root, recordings: list[Path], file: Path, source: str, value: Any
-) -> list[Path]:
-    """Below the root, beside the list, or the only recording of that name: the layout of the
-    folders is not known."""
+def _anywhere(root: Root, recordings: list[Path], file: Path, value: Any) -> list[Path]:
+    """Where a file may lie: below the root, beside the list, or the only recording of that name,
+    as the layout of the folders is not known.  MediaError if it must lie elsewhere."""
     own = file.parent.relative_to(root.path).as_posix()
     if not isinstance(value, str):
         return [root.path_of(".", value)]
@@ -296,33 +300,3 @@ def _anywhere(
     if refused and not paths:
         raise refused[0]
     return paths
-
-
-EVQA = Layout(
-    _below_source,
-    "evqa",
-    True,
-    {
-        "id": "qid",
-        "number": "question_id",
-        "source": "dataset_name",
-        "question": "question",
-        "options": "choices",
-        "answer": "answer",
-        "file": "file_path",
-        "task": "question_type",
-    },
-)
-EVENTBENCH = Layout(
-    _anywhere,
-    LETTERS,
-    False,
-    {
-        "id": "id qid question_id sample_id",
-        "question": "question query instruction prompt",
-        "options": "choices options candidates",
-        "answer": "answer correct_answer ground_truth gt label",
-        "file": "event_data event event_path event_file npz file_path file path",
-        "task": "task task_type category question_type type",
-    },
-)

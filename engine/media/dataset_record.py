@@ -12,6 +12,7 @@ from __future__ import annotations
 import os
 import re
 from collections.abc import Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 from string import ascii_uppercase
@@ -183,13 +184,10 @@ class DatasetRecord:
         video = self.value.get("video_data")
         named = isinstance(video, str) and Path(video).suffix.lower() in CLIP_SUFFIXES
         name = video if named else f"{self.clip}.mp4"
-        for folder in ("mp4", "video") if self.clip else ():
-            try:
-                path = self.root.path_of(folder, name)
-            except MediaError:
-                return None  # another field's check reports the bad name
-            if os.path.lexists(path):
-                return self._file("frames", folder, name)
+        with suppress(MediaError):  # another field's check reports the bad name
+            for folder in ("mp4", "video") if self.clip else ():
+                if os.path.lexists(self.root.path_of(folder, name)):
+                    return self._file("frames", folder, name)
         return None
 
     def _frames(self) -> tuple[Path, ...]:

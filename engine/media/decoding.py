@@ -19,6 +19,7 @@ import re
 from bisect import bisect_left, insort
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from contextlib import contextmanager
+from dataclasses import dataclass
 from itertools import chain, compress
 from typing import TYPE_CHECKING, Any, BinaryIO
 
@@ -58,6 +59,16 @@ MAX_EDITED = 100_000_000  # FFmpeg visits every sample for every entry of an edi
 _HEADERS = (b"moov", b"moof", b"trak", b"traf", b"mdia", b"minf", b"stbl", b"edts", b"mvex",
             b"udta", b"dinf", b"tapt", b"wave", b"hoov")  # fmt: skip
 _TABLE = re.compile(b"cmov|hdlr|elst|trun|stsz|stz2|stts|ctts")
+
+
+@dataclass(frozen=True, eq=False)
+class Clip:
+    """The chosen frames of a clip of `count` frames; images[i] is frame indices[i]."""
+
+    images: tuple[Image, ...]
+    indices: tuple[int, ...]
+    count: int
+    notes: tuple[str, ...] = ()
 
 
 def reader_of(head: bytes, name: str = "") -> str:
@@ -154,11 +165,9 @@ def all_frames(data: Data, name: str, wanted: Collection[int]) -> tuple[dict[int
     return kept, count, damaged
 
 
-def some_frames(
-    data: Data, name: str, choice: Callable[[int], Sequence[int]]
-) -> tuple[dict[int, Image], list[int], int] | None:
-    """(the frames of an H.264 clip that `choice` picks, by index; their indices; how many frames
-    the clip has) without decoding the others; the pixels equal those of `all_frames`.
+def some_frames(data: Data, name: str, choice: Callable[[int], Sequence[int]]) -> Clip | None:
+    """The frames of an H.264 clip that `choice` picks, without decoding the others; the pixels
+    equal those of `all_frames`.
 
     Decoding starts at the IDR picture before a wanted frame, as other keyframes are no safe start,
     and leaves out what no other picture depends on.  The first packet is always decoded: encoders
@@ -182,7 +191,9 @@ def some_frames(
             kept = _sent_frames(clip, [True, *sent[1:]], wanted)
     except MediaError:  # decoding everything reports what is wrong
         return None
-    return None if kept is None else (kept, indices, len(order))
+    if kept is None:
+        return None
+    return Clip(tuple(kept[index] for index in indices), tuple(indices), len(order))
 
 
 def _groups(clip: InputContainer) -> list[list[int]]:

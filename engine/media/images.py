@@ -9,7 +9,6 @@ from __future__ import annotations
 import io
 import struct
 import warnings
-from pathlib import Path
 
 import numpy as np
 from PIL import Image as Pillow
@@ -17,7 +16,6 @@ from PIL import UnidentifiedImageError
 
 from engine.errors import MediaError
 from engine.media import kinds
-from engine.media.media_files import content, label
 from engine.plain_files import reason
 from engine.types import Image
 
@@ -39,13 +37,9 @@ _DAMAGE = (OSError, SyntaxError, ValueError, EOFError, IndexError, struct.error)
 Pillow.MAX_IMAGE_PIXELS = None  # the limit is MAX_PIXELS
 
 
-def read(path: Path) -> Image:
-    """The picture [H, W, 3] RGB of a PNG or JPEG file; MediaError if any part of it is broken."""
-    return decode(content(path), label(path))
-
-
 def decode(data: bytes, name: str) -> Image:
-    """The picture in the bytes of a PNG or JPEG file; `name` is used in error messages."""
+    """The picture [H, W, 3] RGB of a PNG or JPEG file's bytes; MediaError, which begins with the
+    name, if any part of it is broken."""
     kind = kinds.by_content(data[: kinds.HEAD])
     if kind is not None and kind not in (kinds.PNG, kinds.JPEG):
         raise MediaError(kind.refusal(name, "a PNG or JPEG picture"))

@@ -42,7 +42,8 @@ Read = Callable[[], LoadedPictures]
 
 
 def of(sample: Sample, kind: MediaKind, how: MediaOptions) -> list[tuple[str, Read]]:
-    """(name, way to read) of the sample's sources for one kind, best first."""
+    """(name, way to read) of the sample's sources for one kind, best first; MediaError if the
+    settings do not fit what the sample has."""
     sources: list[tuple[str, Read]] = []
     if kind == "events":  # prepared event images first, unless a setting asks for others than those
         options = {"window": how.window, "split": how.split, "perturb": how.perturbed}
@@ -53,7 +54,10 @@ def of(sample: Sample, kind: MediaKind, how: MediaOptions) -> list[tuple[str, Re
         if sample.events is not None:
             sources.append(("raw events", partial(_rendered, sample, how)))
         elif changed and sample.event_images:
-            sources.append(("raw events", partial(_not_raw, sample, changed)))
+            raise MediaError(
+                f"Sample {sample.id} has event images only, and {changed} needs raw events: leave "
+                "it out or pick another sample."
+            )
         return sources
     if how.perturbed:
         raise MediaError(
@@ -85,13 +89,6 @@ def previews(sample: Sample) -> Iterator[Image]:
             part = sample.window or Window(0, PREVIEW_US)
             part = Window(part.start_us, min(part.length_us, PREVIEW_US))
             yield _rendered(sample, MediaOptions(split=Split(parts=1), window=part)).images[0]
-
-
-def _not_raw(sample: Sample, changed: str) -> LoadedPictures:
-    raise MediaError(
-        f"Sample {sample.id} has event images only, and {changed} needs raw events: leave it out "
-        "or pick another sample."
-    )
 
 
 def _event_images(paths: Sequence[Path]) -> LoadedPictures:

@@ -6,7 +6,6 @@ Every message names a file as the user does, escaped.
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
 from pathlib import Path
 
 from engine.errors import BadInput, MediaError
@@ -24,15 +23,6 @@ OWN_KINDS = (
 )
 _UNUSED = "The clip is shown, the pictures are not: remove one or the other."
 _ONE_ONLY = {"clip": "clip", "events": "event file"}  # the others of a sample are pictures
-
-
-@dataclass(frozen=True)
-class OwnFiles:
-    """The sample of the files that can be used (None if there is none), and for each other file a
-    sentence: its name, what is wrong and what to do."""
-
-    sample: Sample | None
-    rejected: tuple[str, ...]
 
 
 def fault(name: str, path: Path, event_images: bool = False) -> str:
@@ -63,8 +53,9 @@ def field_of(name: str, path: Path) -> str:
 
 def gather(
     files: Sequence[tuple[str, Path]], faults: Sequence[str], event_images: bool = False
-) -> OwnFiles:
-    """One sample of the files, each given as (its name, where it was saved), that have no fault.
+) -> tuple[Sample | None, tuple[str, ...]]:
+    """One sample of the files, each given as (its name, where it was saved), that have no fault;
+    None if there is none.  For each other file a sentence: its name, what is wrong, what to do.
 
     One clip (or animated GIF), one event file and any number of pictures, which are event images if
     `event_images` is set.  A second clip or event file is not used.
@@ -102,7 +93,7 @@ def gather(
         missing={kind: why for why, (kind, there) in needs.items() if not there},
         problems=(_UNUSED,) if mp4 and len(frames) > 1 else (),
     )
-    return OwnFiles(sample if names else None, tuple(rejected))
+    return sample if names else None, tuple(rejected)
 
 
 def _events(path: Path, name: str) -> None:

@@ -3,6 +3,9 @@
 A format without an index is read as a whole (Whole).  The others are rows of blocks of which is
 known between which times their events lie (Indexed), or is found out from samples of their times
 (Ascending): a window reads the blocks that it touches, and memory follows the window, not the file.
+
+A module of readers/ gives the Recording of a file.  It reports what is wrong with it as MediaError
+or Damaged, and never runs code from it.
 """
 
 from __future__ import annotations

@@ -53,10 +53,12 @@ def picture(sample: Sample, stamp: str, folder: Path | None) -> bytes | None:
             data = read_limited(path, _MAX_BYTES, links=False)
             if data.startswith(b"RIFF") and int.from_bytes(data[4:8], "little") == len(data) - 8:
                 return data
-    image = media.thumbnail(sample)
-    if image is None:
+    from engine.media import images, media_sources  # the decoders, for a picture not yet made
+
+    first = next(media_sources.previews(sample), None)
+    if first is None:
         return None
-    small = Pictures.fromarray(image)
+    small = Pictures.fromarray(images.shrink(first, SIZE[0]))
     small.thumbnail(SIZE)
     made = encode(small)
     if path:

@@ -1,14 +1,12 @@
 """Reads the few frames of a clip that a model is shown, and holds the rules that choose them.
 
-If it is certain which packets the wanted frames need, only those are decoded; otherwise every
-frame is.  Only the wanted frames are converted to RGB and kept, so a long clip
-needs no more memory than a short one.  Folders of frames use the same rules, but not this reader.
+Only the wanted frames are converted to RGB and kept, so a long clip needs no more memory than a
+short one.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
 from fractions import Fraction
 from pathlib import Path
 
@@ -16,24 +14,14 @@ import numpy as np
 
 from engine.errors import BadInput, MediaError
 from engine.media import decoding
-from engine.media.decoding import container
+from engine.media.decoding import Clip, container
 from engine.media.media_files import Data, label, large, opened
-from engine.types import FRAME_RULES, Image
+from engine.types import FRAME_RULES
 
 FRAMES = 8
 _TAIL = 64  # the last bytes of a GIF, which hold its end mark
 
 Choice = Callable[[int], Sequence[int]]
-
-
-@dataclass(frozen=True, eq=False)
-class Clip:
-    """The chosen frames of a clip of `count` frames; images[i] is frame indices[i]."""
-
-    images: tuple[Image, ...]
-    indices: tuple[int, ...]
-    count: int
-    notes: tuple[str, ...] = ()
 
 
 def choose(n: int, rule: str, count: int = FRAMES) -> list[int]:
@@ -61,17 +49,9 @@ def middle(n: int) -> list[int]:
     return [n // 2] if n > 0 else []
 
 
-def read(path: Path, rule: str, count: int = FRAMES) -> Clip:
-    """The frames [H, W, 3] RGB that the rule chooses; MediaError if the clip cannot be decoded."""
-    return decode(large(path), label(path), lambda n: choose(n, rule, count))
-
-
 def decode(data: Data, name: str, choice: Choice) -> Clip:
-    """The frames that `choice` picks from a clip with n frames."""
-    if some := decoding.some_frames(data, name, choice):
-        kept, indices, count = some
-        return Clip(tuple(kept[i] for i in indices), tuple(indices), count)
-    return _of_all(data, name, choice)
+    """The frames [H, W, 3] RGB that `choice` picks; MediaError if the clip cannot be decoded."""
+    return decoding.some_frames(data, name, choice) or _of_all(data, name, choice)
 
 
 def _of_all(data: Data, name: str, choice: Choice) -> Clip:

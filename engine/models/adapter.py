@@ -83,24 +83,21 @@ class Adapter(ABC):
         self.use = InUse()
         self.eos_ids = _eos_ids(info, model, tokenizer)
         self.own_generation: GenerationConfig = model.generation_config  # the checkpoint's own
-        self.rules = _rules(info, model)
-        self.notes = (*notes, *generation_rules.notes(vars(self.own_generation)))
+        settings = vars(self.own_generation)
+        supported.refuse_generation(info.name, settings)
+        self.rules = GenerationRules.read(settings)
+        _refuse_strange(info, model, self.rules.ids())
+        self.notes = (*notes, *generation_rules.notes(settings))
         self.model.generation_config = GenerationConfig(eos_token_id=list(self.eos_ids))
         self.code = code_digest()
         self._plain = pixels.known_settings(image_processor)
         self._processor = self.processor_digest()
 
-    def remade(
-        self, info: ModelInfo, image_processor: Any = None, notes: Sequence[str] = ()
-    ) -> Adapter:
-        """The same loaded model with another card, another image processor or more notes."""
+    def remade(self, info: ModelInfo, notes: Sequence[str] = ()) -> Adapter:
+        """The same loaded model with another card, or more notes."""
         made = copy.copy(self)
         made.info, made.device = info, torch.device(info.device)
         made.kind, made.notes = info.shows or type(self).kind, (*self.notes, *notes)
-        if image_processor is not None:
-            made.image_processor = image_processor
-            made._plain = pixels.known_settings(image_processor)
-            made._processor = made.processor_digest()
         return made
 
     def reworded(self, change: Callable[[str], str]) -> Adapter:
@@ -156,7 +153,7 @@ class Adapter(ABC):
 
     def visual_inputs(self, prepared: Prepared) -> dict[str, Any]:
         """What the model's own generate() takes besides the ids, as it calls it."""
-        return {prepared.pixel_name: prepared.pixels}
+        return {**prepared.inputs, prepared.pixel_name: prepared.pixels}
 
     def generate(self, prepared: Prepared, **options: Any) -> torch.Tensor:
         """The model's own generate() on pixels.  Returns what the family returns."""
@@ -332,15 +329,6 @@ def refuse_other_vocabulary(draft: Adapter, target: Adapter) -> None:
             f"{refused}: their answers end with different ids ({draft.eos_ids} and "
             f"{target.eos_ids}); choose another draft or lookup."
         )
-
-
-def _rules(info: ModelInfo, model: Any) -> GenerationRules:
-    """The checkpoint's rules, or ModelUnavailable for a setting that is not supported."""
-    settings = vars(model.generation_config)
-    supported.refuse_generation(info.name, settings)
-    rules = GenerationRules.read(settings)
-    _refuse_strange(info, model, rules.ids())
-    return rules
 
 
 def _eos_ids(info: ModelInfo, model: Any, tokenizer: Any) -> tuple[int, ...]:

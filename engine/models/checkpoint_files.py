@@ -22,7 +22,7 @@ import msgspec
 from msgspec import Meta
 from safetensors import SafetensorError, safe_open
 
-from engine import plain_files
+from engine import plain_files, settings
 from engine.errors import BadInput, ModelUnavailable
 from engine.quoting import cut, first_line, quoted
 
@@ -284,13 +284,16 @@ def header_digest(folder: Path, name: str) -> str:
     return total.hexdigest()
 
 
-def digest(folder: Path, name: str, memo: Path, read: bool = True) -> str:
+def digest(folder: Path, name: str, read: bool = True) -> str:
     """A digest of all bytes of the checkpoint's configuration and weights.
 
-    Hashes are kept in the JSON file `memo` by path, size, times and inode, because reading 14 GB
-    takes as long as loading them.  Without `read`, "" unless those of all files are known.
+    Hashes are kept in a JSON file by path, size, times and inode, because reading 14 GB takes as
+    long as loading them.  Without `read`, "" unless those of all files are known.
     """
-    known, files = _read_memo(memo), {identity(file): file for file in weight_files(folder, name)}
+    memo, known = settings.load().hashes_file, dict[str, str]()
+    with contextlib.suppress(BadInput):  # hashed again
+        known = plain_files.read_json(memo, MAX_MEMO, "The list of hashes", dict[str, str])
+    files = {identity(file): file for file in weight_files(folder, name)}
     if not read and not files.keys() <= known.keys():
         return ""
     total = _configuration(folder, name)
@@ -332,10 +335,3 @@ def _hashes(files: Mapping[str, Path]) -> dict[str, str]:
                 report("hash", done, whole)
         hashes[key] = total.hexdigest()
     return hashes
-
-
-def _read_memo(memo: Path) -> dict[str, str]:
-    try:
-        return plain_files.read_json(memo, MAX_MEMO, "The list of hashes", dict[str, str])
-    except BadInput:
-        return {}  # hashed again

@@ -54,7 +54,7 @@ def reading(info: ModelInfo, folder: Path, part: str) -> Iterator[None]:
 
 def info_of(entry: ModelEntry, folder: Path) -> ModelInfo:
     """The entry's model card, with the digest of its files and its device."""
-    digest = model_card.full_digest(entry, folder)
+    digest = checkpoint_files.digest(folder, entry.name)
     return replace(model_card.card(entry, folder), digest=digest, device=str(devices.choose()))
 
 

@@ -15,7 +15,7 @@ from typing import Annotated, Any, NamedTuple
 
 from msgspec import Meta, Struct
 
-from engine import plain_files, settings
+from engine import plain_files
 from engine.decoding import generation_rules
 from engine.errors import ModelUnavailable
 from engine.models import checkpoint, checkpoint_files
@@ -209,7 +209,8 @@ def card(entry: ModelEntry, folder: Path) -> ModelInfo:
     name, sizes, known = entry.name, read(entry, folder), trained(folder, entry.name)
     files = checkpoint_files.weight_files(folder, name)
     exact = all(file.suffix == ".safetensors" for file in files)
-    memo = settings.load().hashes_file
+    # as written and in lower case, because training uses both
+    forms = (form for q in (known.questions if known else ()) for form in (q, q.lower()))
     own = checkpoint_files.read_if_there(folder / "generation_config.json", name)
     return ModelInfo(
         name=name,
@@ -218,7 +219,7 @@ def card(entry: ModelEntry, folder: Path) -> ModelInfo:
         revision=checkpoint.revision(entry, folder),
         dtype=entry.dtype,
         demo=entry.demo,
-        digest=checkpoint_files.digest(folder, name, memo, read=False),
+        digest=checkpoint_files.digest(folder, name, read=False),
         quantization=entry.quantization,
         source=str(folder) if entry.folder else f"Hugging Face hub: {entry.checkpoint}",
         headers=checkpoint_files.header_digest(folder, name),
@@ -228,16 +229,10 @@ def card(entry: ModelEntry, folder: Path) -> ModelInfo:
         visual_tokens=sizes.visual_tokens,
         images=None if sizes.visual_tokens is None else sizes.images,
         context_limit=sizes.text.context,
-        questions=known.plain if known else None,
+        questions=frozenset(map(plain_question, forms)) if known else None,
         generation=generation_rules.notes(own),
         shows=entry.kind,
     )
-
-
-def full_digest(entry: ModelEntry, folder: Path) -> str:
-    """The hash of all bytes; the first call reads the whole checkpoint, which takes as long as
-    loading."""
-    return checkpoint_files.digest(folder, entry.name, settings.load().hashes_file)
 
 
 class Trained(Struct):
@@ -245,12 +240,6 @@ class Trained(Struct):
 
     questions: Annotated[list[str], Meta(min_length=1)]
     inputs: list[str] = []
-
-    @property
-    def plain(self) -> frozenset[str]:
-        """The questions as plain_question() gives them, as written and in lower case, because
-        training uses both."""
-        return frozenset(plain_question(form) for q in self.questions for form in (q, q.lower()))
 
 
 def trained(folder: Path, name: str) -> Trained | None:

@@ -43,7 +43,6 @@ if TYPE_CHECKING:
 # Letters in a name that mean a family: a model must not carry another family's name.
 _TELLING = {"videollava": "video_llava", "eventgpt": "eventgpt"}
 
-
 # The loaded models, the least recently used first, by the entry whose weights they hold
 # (variants.loaded), each as the entries use it, with the shape that gives its memory need.
 # Changed only under the lock.
@@ -95,16 +94,16 @@ def distinct(names: Iterable[str]) -> list[str]:
     return found
 
 
-def unavailable(item: ModelEntry, new_tokens: int = NEW_TOKENS) -> str | None:
-    """Why this model cannot be loaded for answers of `new_tokens` and what to do, or None.  Of a
-    server only what is known without asking it."""
+def unavailable(item: ModelEntry) -> str | None:
+    """Why this model cannot be loaded and what to do, or None.  Of a server only what is known
+    without asking it."""
     if item.server:
         lacking = item.server.api_key_env and not item.server.key
         return lacks_key(item.server) if lacking else None
     try:
         if variants.loaded(item) in _held:
             return None
-        wanted = _needed_once(item, new_tokens, _stamp(item))
+        wanted = _needed_once(item, _stamp(item))
         quantization.check(item.name, item.quantization)
         _refuse_too_large(item, wanted)
         device.check()
@@ -114,10 +113,10 @@ def unavailable(item: ModelEntry, new_tokens: int = NEW_TOKENS) -> str | None:
 
 
 @lru_cache(maxsize=512)
-def _needed_once(item: ModelEntry, new_tokens: int, stamp: Hashable) -> Need:
+def _needed_once(item: ModelEntry, stamp: Hashable) -> Need:
     """As `needed`, of a checked folder, read again only if its `stamp` changes: a page asks for
     each variant whenever it is drawn.  A refusal is not kept."""
-    return needed(item, new_tokens, check(item))
+    return needed(item, folder=check(item))
 
 
 def _stamp(item: ModelEntry) -> Hashable:
@@ -284,7 +283,7 @@ def hooked_only(item: ModelEntry) -> str | None:
 
 def full_digest(item: ModelEntry) -> str:
     """The hash of all bytes of the checkpoint; the first call reads all of them."""
-    return model_card.full_digest(item, checkpoint.locate(item))
+    return checkpoint_files.digest(checkpoint.locate(item), item.name)
 
 
 def check(item: ModelEntry) -> Path:

@@ -81,7 +81,6 @@ class TransformersAdapter(Adapter):
             model_class = AutoModelForImageTextToText._model_mapping[type(config)]
         model, info = load_weights(model_class, info, folder)
         adapter = cls(info, model, processor.tokenizer, processor.image_processor, (OWN_PROMPT,))
-        adapter.kind = entry.kind
         adapter._begin(processor, template)
         return adapter
 
@@ -100,11 +99,10 @@ class TransformersAdapter(Adapter):
         if not self._seam:
             refuses["decoupled"] = NO_SEAM.format(kind=kind)
         self.refuses = refuses
-        self._clips = False
+        reads_clips = getattr(processor, "video_processor", None) is not None and self._seam
+        self._clips = reads_clips and isinstance(self._texts["video", 1], str)
         noise = np.random.default_rng(0).integers(0, 256, (*_TRIED, 3), dtype=np.uint8)
         self._vision = {"image": self._tried(Media("image", (noise,), "", "a picture"))}
-        if getattr(processor, "video_processor", None) is not None and self._seam:
-            self._clips = isinstance(self._texts["video", 1], str)
         if self._clips:  # frames can be given as one clip
             frames = ChosenFrames((0, 1, 2, 3), 4, rate=4.0)
             clip = Media("video", (noise,) * 4, "", "a clip", frames=frames)
@@ -225,9 +223,6 @@ class TransformersAdapter(Adapter):
             self.encode(prepared)
         else:  # only the model's own generate() encodes
             self.generate(prepared, max_new_tokens=1)
-
-    def visual_inputs(self, prepared: Prepared) -> dict[str, Any]:
-        return {**prepared.inputs, prepared.pixel_name: prepared.pixels}
 
     # stage 4
     def embed(self, prepared: Prepared, features: Features) -> ModelInputs:

@@ -8,7 +8,7 @@ from collections.abc import Iterable, Sequence
 from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 
-from engine.models import checkpoint, model_card
+from engine.models import checkpoint, checkpoint_files
 from engine.models.checkpoint import ModelEntry
 from engine.storage.run_header import DatasetIdentity, Header, ModelIdentity
 from engine.types import Sample
@@ -105,7 +105,8 @@ def describe_models(entries: Iterable[ModelEntry]) -> tuple[ModelIdentity, ...]:
             found.append(ModelIdentity(*named, None, entry.precision, "", entry.kind))
             continue
         folder = checkpoint.locate(entry)
-        revision, digest = checkpoint.revision(entry, folder), model_card.full_digest(entry, folder)
+        revision = checkpoint.revision(entry, folder)
+        digest = checkpoint_files.digest(folder, entry.name)
         found.append(ModelIdentity(*named, revision, entry.precision, digest, entry.kind))
     return tuple(found)
 

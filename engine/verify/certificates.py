@@ -406,8 +406,7 @@ def digest_now(entry: ModelEntry) -> str | None:
         return served_digest(entry.server.url, entry.checkpoint)
     try:
         folder = checkpoint.locate(entry)
-        memo = settings.load().hashes_file
-        return checkpoint_files.digest(folder, entry.name, memo, read=False) or None
+        return checkpoint_files.digest(folder, entry.name, read=False) or None
     except (ModelUnavailable, OSError):
         return None
 

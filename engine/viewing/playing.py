@@ -91,7 +91,8 @@ def _clip(path: Path) -> PlayableClip:
 
 
 def _folder(paths: tuple[Path, ...]) -> PlayableClip:
-    small = (images.shrink(images.read(path), MAX_WIDTH) for path in paths[:MAX_FRAMES])
+    read = (images.decode(content(path), label(path)) for path in paths[:MAX_FRAMES])
+    small = (images.shrink(image, MAX_WIDTH) for image in read)
     shown = f"the first {MAX_FRAMES} of " if len(paths) > MAX_FRAMES else ""
     return PlayableClip(
         encode_mp4(small, FOLDER_RATE, _QUICK),

@@ -239,7 +239,7 @@ def test_what_has_changed_is_refused_unless_forced(
     elif what == "code":
         monkeypatch.setattr(provenance, "describe_code", lambda: "other")
     else:
-        monkeypatch.setattr(provenance.model_card, "full_digest", lambda *_: "other")
+        monkeypatch.setattr(provenance.checkpoint_files, "digest", lambda *_, **__: "other")
     words = {"record": "samples", "file": "samples", "code": "code", "checkpoint": "checkpoint"}
     with pytest.raises(StoreError, match=f"{words[what]}.*--force"):
         execute.resume(folder)

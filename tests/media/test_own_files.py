@@ -107,26 +107,25 @@ def test_a_file_that_is_gone_is_a_sentence(tmp_path: Path) -> None:
 
 def test_good_files_are_used_beside_bad_ones(tmp_path: Path) -> None:
     files = [png(tmp_path, "a.png"), saved(tmp_path, "b.png", b""), png(tmp_path, "c.png")]
-    found = own_files.gather(files, [own_files.fault(*file) for file in files])
-    assert found.sample is not None and found.sample.id == "a.png, c.png"
-    assert found.rejected == ("'b.png' is empty (0 bytes): export it again.",)
-    assert own_files.gather(files[1:2], found.rejected).sample is None
+    sample, rejected = own_files.gather(files, [own_files.fault(*file) for file in files])
+    assert sample is not None and sample.id == "a.png, c.png"
+    assert rejected == ("'b.png' is empty (0 bytes): export it again.",)
+    assert own_files.gather(files[1:2], rejected) == (None, rejected)
 
 
 def own(files: list[tuple[str, Path]], event_images: bool = False) -> Sample:
     """The sample of files of which none has a fault."""
-    found = own_files.gather(files, [""] * len(files), event_images)
-    assert found.sample is not None and found.rejected == ()
-    return found.sample
+    sample, rejected = own_files.gather(files, [""] * len(files), event_images)
+    assert sample is not None and rejected == ()
+    return sample
 
 
-@pytest.mark.parametrize("files", ["a.npy b.bin event file", "a.gif b.mp4 clip"])
-def test_a_second_file_of_one_kind_is_not_used(tmp_path: Path, files: str) -> None:
-    one, other, kind = files.split(" ", 2)
-    found = own_files.gather([(name, tmp_path / name) for name in (one, other)], ["", ""])
-    assert found.sample is not None and found.sample.id == one
-    assert tmp_path / one in (found.sample.mp4, found.sample.events)
-    assert found.rejected == (
-        f"{other!r} is a second {kind}, and {one!r} is used: remove one of them.",
-    )
-    assert own_files.gather([], []).sample is None
+@pytest.mark.parametrize("names", ["a.npy b.bin event file", "a.gif b.mp4 clip"])
+def test_a_second_file_of_one_kind_is_not_used(tmp_path: Path, names: str) -> None:
+    one, other, kind = names.split(" ", 2)
+    files = [(name, tmp_path / name) for name in (one, other)]
+    sample, rejected = own_files.gather(files, ["", ""])
+    assert sample is not None and sample.id == one
+    assert tmp_path / one in (sample.mp4, sample.events)
+    assert rejected == (f"{other!r} is a second {kind}, and {one!r} is used: remove one of them.",)
+    assert own_files.gather([], []) == (None, ())

@@ -45,12 +45,11 @@ OTHERS = {
 }
 
 
-def some(data: bytes, choice: video.Choice) -> tuple[list[np.ndarray], Sequence[int], int]:
+def some(data: bytes, choice: video.Choice) -> tuple[Sequence[np.ndarray], Sequence[int], int]:
     """The frames by the quick way alone."""
     found = decoding.some_frames(data, "a", choice)
     assert found is not None
-    kept, indices, count = found
-    return [kept[i] for i in indices], indices, count
+    return found.images, found.indices, found.count
 
 
 def check_equal(data: bytes, choice: video.Choice, quick: bool) -> None:

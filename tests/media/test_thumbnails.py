@@ -8,8 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from engine import media
-from engine.media import thumbnails
+from engine.media import media_sources, thumbnails
 from engine.media_options import window
 from engine.types import Sample
 from tests.conftest import picture
@@ -35,7 +34,7 @@ def test_a_picture_is_decoded_once(
 ) -> None:
     made = shown(sample, folder)
     assert made is not None and made[:4] == b"RIFF" and len(list(folder.iterdir())) == 1
-    monkeypatch.setattr(media, "thumbnail", lambda sample: None)
+    monkeypatch.setattr(media_sources, "previews", lambda sample: iter(()))
     assert shown(sample, folder) == made and shown(sample, None) is None  # control
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import partial
 from pathlib import Path
 
 import numpy as np
@@ -9,6 +10,7 @@ import pytest
 
 from engine.errors import BadInput, MediaError
 from engine.media import video
+from engine.media.media_files import large
 from tests.conftest import REAL
 from tests.media import clips
 
@@ -59,7 +61,7 @@ def test_real_clips_equal_a_plain_decoding(name: str) -> None:
     path = REAL / "mp4" / name / "000000.mp4"
     if not path.is_file():
         pytest.skip("the real recordings are not on this machine")
-    found = video.read(path, "arange")
+    found = video.decode(path.read_bytes(), "a.mp4", partial(video.choose, rule="arange"))
     assert found.count == {"drop": 21, "road": 221}[name]
     everything = clips.decoded(path.read_bytes())
     for index, image in zip(found.indices, found.images, strict=True):
@@ -100,10 +102,10 @@ def test_empty_and_small_files_and_foreign_content(tmp_path: Path) -> None:
         video.decode(clips.mp4(20)[:999], "a.mp4", lambda n: [0])
     (tmp_path / "a.mp4").write_bytes(b"")
     with pytest.raises(MediaError, match=r"a\.mp4 is empty"):
-        video.read(tmp_path / "a.mp4", "arange")
+        video.decode(large(tmp_path / "a.mp4"), "a.mp4", video.middle)
     (tmp_path / "a.mp4").write_bytes(b"no clip " * 400)
     with pytest.raises(MediaError, match=r"a\.mp4 could not be decoded"):
-        video.read(tmp_path / "a.mp4", "arange")
+        video.decode(large(tmp_path / "a.mp4"), "a.mp4", video.middle)
 
 
 def test_a_gif_that_is_cut_off_says_so() -> None:

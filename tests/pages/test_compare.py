@@ -453,7 +453,7 @@ def hold_device(wanted: bool) -> Iterator[None]:
 
 
 def own(name: str, folder: Path) -> Sample:
-    sample = own_files.gather([(name, picture(folder / "1.png", 1))], [""], False).sample
+    sample, _ = own_files.gather([(name, picture(folder / "1.png", 1))], [""], False)
     assert sample is not None
     return sample
 

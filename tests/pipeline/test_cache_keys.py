@@ -58,9 +58,10 @@ def others(adapter: Adapter) -> Iterator[tuple[str, Adapter]]:
     yield "code of the models", code
     kind, values = type(adapter.image_processor), adapter.image_processor.to_dict()
     backend: Any = type(f"Other{kind.__name__}", (kind,), {})
-    yield "processor backend", adapter.remade(info, backend(**values))
+    yield "processor backend", tiny.with_processor(adapter, backend(**values))
     mean = [value + 1e-3 for value in values.get("image_mean") or (0.1, 0.2, 0.3)]
-    yield "processor setting", adapter.remade(info, kind(**values | {"image_mean": mean}))
+    other = kind(**values | {"image_mean": mean})
+    yield "processor setting", tiny.with_processor(adapter, other)
 
 
 @pytest.mark.parametrize("family", slow_unless(["llava", "video_llava"], FAMILIES))

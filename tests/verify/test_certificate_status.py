@@ -9,7 +9,6 @@ from typing import Any
 
 import pytest
 
-from engine import settings
 from engine.models import checkpoint, checkpoint_files, registry
 from engine.models.checkpoint import ModelEntry
 from engine.storage.schemas import Standing
@@ -24,8 +23,8 @@ def entry(tiny_models: Path) -> ModelEntry:
     """A tiny model whose files have been hashed, as loading does."""
     found = registry.entry("tiny-llava")
     assert certificates.digest_now(found) is None
-    folder, hashes = checkpoint.locate(found), settings.load().hashes_file
-    assert checkpoint_files.digest(folder, found.name, hashes) == certificates.digest_now(found)
+    folder = checkpoint.locate(found)
+    assert checkpoint_files.digest(folder, found.name) == certificates.digest_now(found)
     return found
 
 

@@ -87,16 +87,16 @@ def _own() -> Sample | None:
     )
     if not files:
         return None
-    found = uploads.gather(files, event_images=pictures == "events")
-    for number, sentence in enumerate(found.rejected[:SAID]):
+    sample, rejected = uploads.gather(files, event_images=pictures == "events")
+    for number, sentence in enumerate(rejected[:SAID]):
         notices.problem(sentence, f"file_{number}")
-    if rest := found.rejected[SAID:]:
+    if rest := rejected[SAID:]:
         with st.expander(f"{count(len(rest), 'more file')} not used", key="compare_rejected"):
             for number, sentence in enumerate(rest, SAID):
                 notices.small(sentence, f"file_{number}")
-    if found.sample is None:
+    if sample is None:
         notices.problem("None of these files can be used.", "no_file")
-    return found.sample
+    return sample
 
 
 def _controls(found: Dataset, labels: Mapping[str, str], entries: Sequence[ModelEntry]) -> None:

@@ -13,7 +13,6 @@ import shutil
 import tempfile
 import weakref
 from collections.abc import Collection, Iterator, Sequence
-from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -32,8 +31,6 @@ from engine.types import OWN, Sample
 
 if TYPE_CHECKING:
     from streamlit.runtime.uploaded_file_manager import UploadedFile
-
-    from engine.media.own_files import OwnFiles
 
 MAX_MB = 64  # a file; server.maxUploadSize in .streamlit/config.toml says the same
 MAX_FILES = 64
@@ -74,7 +71,9 @@ class Visit:
                 shutil.rmtree(other, ignore_errors=True)
 
 
-def gather(files: Sequence[UploadedFile], event_images: bool) -> OwnFiles:
+def gather(
+    files: Sequence[UploadedFile], event_images: bool
+) -> tuple[Sample | None, tuple[str, ...]]:
     """The sample of the files that can be used, and a sentence for each other file."""
     from engine.media import own_files
 
@@ -86,8 +85,8 @@ def gather(files: Sequence[UploadedFile], event_images: bool) -> OwnFiles:
         faults = [
             fault(file.file_id, event_images, *one) for file, one in zip(fitting, kept, strict=True)
         ]
-    found = own_files.gather(kept, faults, event_images)
-    return replace(found, rejected=(*refused, *found.rejected))
+    sample, rejected = own_files.gather(kept, faults, event_images)
+    return sample, (*refused, *rejected)
 
 
 @st.cache_data(max_entries=16 * MAX_FILES, show_spinner=False)
