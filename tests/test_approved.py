@@ -1,5 +1,5 @@
 """What reports, gates, forecasts, published files and bars say of made-up runs, whole and to the
-last letter, beside what somebody has read and approved (tests/approved).
+last letter, is what they said before (tests/approved): a change is seen, not whether it is right.
 
 `python -m tests.test_approved` writes the files anew; read their differences before you keep them.
 """
@@ -164,7 +164,7 @@ def made(name: str, folder: Path) -> str:
 
 @pytest.mark.loads
 @pytest.mark.parametrize("name", CASES)
-def test_it_says_what_was_approved(name: str, tmp_path: Path) -> None:
+def test_it_says_what_it_said_before(name: str, tmp_path: Path) -> None:
     file = APPROVED / f"{name}.txt"
     assert made(name, tmp_path).split("\n") == file.read_text(encoding="utf-8").split("\n")
 

@@ -9,6 +9,7 @@ import re
 import shutil
 import tempfile
 from collections.abc import Sequence
+from contextlib import suppress
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import NamedTuple
@@ -72,11 +73,12 @@ def names() -> tuple[str, ...]:
 
 
 def listing() -> tuple[Kept, ...]:
-    return tuple(
-        Kept(name, changed.isoformat(timespec="seconds"), len(_files(name)))
-        for name in names()
-        for changed in [datetime.fromtimestamp(path_of(name).stat().st_mtime, UTC)]
-    )
+    every = []
+    for name in names():
+        with suppress(OSError, RecordsError):  # deleted meanwhile
+            changed = datetime.fromtimestamp(path_of(name).stat().st_mtime, UTC)
+            every.append(Kept(name, changed.isoformat(timespec="seconds"), len(_files(name))))
+    return tuple(every)
 
 
 def load(name: str) -> tuple[ResultFile, ...]:
@@ -96,7 +98,7 @@ def stamp(name: str) -> tuple[tuple[str, int, int], ...]:
 def _files(name: str) -> list[tuple[str, Path]]:
     """(shown name, path) of each file of a set, in order; links are left out."""
     folder = path_of(name)
-    if name not in names():
+    if not folder.is_dir() or folder.is_symlink():
         known = listed(names()) or "none"
         raise RecordsError(f"No imported set is named {name!r}: there are {known}.")
     every = sorted(path for path in folder.rglob("*") if path.is_file() and not path.is_symlink())

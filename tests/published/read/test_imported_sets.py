@@ -116,10 +116,15 @@ def figures(file: ResultFile) -> list[float]:
     return list(frame(file).select_dtypes("number").stack())
 
 
-def test_sets_are_listed_without_reading_their_files(runs_dir: Path) -> None:
+def test_sets_are_listed_without_reading_their_files(
+    runs_dir: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     imported_sets.save("good", [("a.json", b"not even JSON"), ("b.json", b"{}")])
     (runs_dir / "imported" / "bad").symlink_to(runs_dir / "imported" / "good")
     (good,) = imported_sets.listing()
+    with monkeypatch.context() as patch:  # another visitor deletes it meanwhile
+        patch.setattr(imported_sets, "names", lambda: ("good", "gone"))
+        assert imported_sets.listing() == (good,)
     assert (good.name, good.files) == ("good", 2) and good.imported.endswith("+00:00")
 
 
