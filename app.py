@@ -11,7 +11,7 @@ from streamlit import net_util
 
 from engine.palette import HEAT_COLOURS, NEUTRAL, TONES
 from engine.viewing import seen_markup
-from ui.widgets import preparation
+from ui.widgets import followed_runs, preparation
 
 UI = Path(__file__).resolve().parent / "ui"
 # Known, or Streamlit asks a server outside for it when a page of another origin connects.
@@ -40,5 +40,7 @@ page = st.navigation(
     ],
     position="top",
 )
+if page.title != "Compare":
+    followed_runs.keep_alive()
 page.run()
 preparation.warm_up()

@@ -34,7 +34,6 @@ EXAMPLE = f"{settings.COMMAND} bench --dataset ROOT --models NAME,NAME --samples
 
 
 def buttons(choice: RunChoice, live: bool) -> None:
-    """Start and Cancel, with what would start."""
     plans, dataset = choice.plans, choice.dataset
     with st.container(horizontal=True, vertical_alignment="center"):
         button = ("Start", "benchmark_start")
@@ -54,12 +53,10 @@ def buttons(choice: RunChoice, live: bool) -> None:
 
 
 def cancel() -> None:
-    """Cancels the shown run, and the rest of its sweep."""
     followed_runs.stop([*RUN.jobs(), *rest_of_sweep(RUN.shown())])
 
 
 def rest_of_sweep(shown: BenchmarkJob | None) -> list[BenchmarkJob]:
-    """The live runs of the same sweep, apart from this one."""
     if shown is None or not shown.sweep:
         return []
     return [job for job in RUN.live() if job.sweep == shown.sweep and job is not shown]
@@ -97,7 +94,6 @@ def board(job: BenchmarkJob, live: bool) -> None:
 
 
 def others(shown: BenchmarkJob | None) -> None:
-    """The other live runs of this server."""
     for job in RUN.live():
         if job is shown:
             continue
@@ -123,7 +119,6 @@ def hint(choice: RunChoice) -> None:
 
 
 def main() -> None:
-    followed_runs.keep_alive()
     entries = model_picker.entries_or_stop()
     with st.sidebar:
         choice = choose(entries)
@@ -144,5 +139,4 @@ def main() -> None:
         unfinished_runs.show(shown, RUN, choice)
 
 
-preparation.through_app()
-main()
+preparation.through_app(main)

@@ -1,7 +1,4 @@
-"""Compare: one sample, up to six columns, one question; answers and stage times side by side.
-
-The runs are jobs in the engine's queue, so a redraw of the page loses nothing.
-"""
+"""Compare: one sample, up to six columns, one question; answers and stage times side by side."""
 
 from __future__ import annotations
 
@@ -13,12 +10,12 @@ import streamlit as st
 from engine.demo.wordings import QUESTIONS
 from engine.errors import StageScopeError
 from engine.models.checkpoint import ModelEntry
-from engine.prompts import COMMON_QUESTIONS, DEFAULT_QUESTION, MAX_QUESTION_CHARS
+from engine.prompts import COMMON_QUESTIONS, MAX_QUESTION_CHARS
 from engine.types import RunOptions, RunRequest, Sample
 from ui.compare import blind_vote, card_board, compare_tabs, history, shown_inputs
-from ui.widgets import dataset_picker, followed_runs, links, model_picker, notices, preparation
+from ui.widgets import choices, followed_runs, links, model_picker, notices, preparation
+from ui.widgets.dataset_picker import making
 from ui.widgets.followed_runs import MAX_MODELS
-from ui.widgets.model_picker import DEFAULT_MODELS, pick_loadable_models
 from ui.widgets.run_settings import pick_repeats, pick_run_options, run_and_cancel
 from ui.widgets.sample_picker import pick_sample
 from ui.widgets.text import escape
@@ -58,23 +55,16 @@ def choose(entries: Sequence[ModelEntry]) -> tuple[CompareChoice, str, bool]:
     with st.sidebar:
         sample = pick_sample(entries)
         missing = sample.missing if sample is not None else {}
-        models = pick_loadable_models(entries, "compare", DEFAULT_MODELS, MAX_MODELS, missing)
+        models = model_picker.pick_loadable_models(entries, "compare", 3, MAX_MODELS, missing)
         with st.expander("Settings", key="compare_settings"):
             repeats = pick_repeats()
             blind_vote.toggle()
             options, problem = pick_run_options()
     problem = problem or model_picker.unasked_hosts("compare", models)
     with st.container(horizontal=True, vertical_alignment="bottom", key="compare_ask"):
-        question = st.text_area(
-            "Question",
-            DEFAULT_QUESTION,
-            height=72,
-            key=QUESTION,
-            bind="query-params",
-            on_change=_cut,
-        )
+        question = choices.question("Question", QUESTION, height=72, on_change=_cut)
         cut = bool(st.session_state.pop(CUT, False))
-        choice = CompareChoice(sample, models, question or "", options, cut, repeats, problem)
+        choice = CompareChoice(sample, models, question, options, cut, repeats, problem)
         with st.container(width=190, gap="xsmall", key="compare_buttons"):
             wrong = start(choice)
             common(models, sample)
@@ -92,15 +82,16 @@ def choose(entries: Sequence[ModelEntry]) -> tuple[CompareChoice, str, bool]:
 
 
 def common(models: Sequence[ModelEntry], sample: Sample | None) -> None:
-    """A menu of questions, beside the field: a list in the field would lose its text when somebody
-    types."""
+    """A menu: a list in the field would lose its text when somebody types."""
 
     def use() -> None:
         st.session_state[QUESTION] = st.session_state[COMMON]
 
+    own = (sample.question,) if sample is not None and sample.question else ()
+    known = QUESTIONS if any(model.demo for model in models) else ()
     st.menu_button(
         "Common questions",
-        offer(models, sample),
+        list(dict.fromkeys((*own, *known, *COMMON_QUESTIONS))),
         key=COMMON,
         format_func=escape,
         on_click=use,
@@ -115,15 +106,7 @@ def _cut() -> None:
         st.session_state[QUESTION] = text[:MAX_QUESTION_CHARS]
 
 
-def offer(models: Sequence[ModelEntry], sample: Sample | None) -> list[str]:
-    """The record's own question, those that demo checkpoints were trained on, then common ones."""
-    own = (sample.question,) if sample is not None and sample.question else ()
-    known = QUESTIONS if any(model.demo for model in models) else ()
-    return list(dict.fromkeys((*own, *known, *COMMON_QUESTIONS)))
-
-
 def _missing(choice: CompareChoice) -> str:
-    """Why Run cannot be pressed."""
     if choice.problem:
         return choice.problem
     if choice.sample is not None and not st.session_state.get("compare_models"):
@@ -134,7 +117,7 @@ def _missing(choice: CompareChoice) -> str:
         if not st.session_state.get("compare_files"):
             return "Run needs a file: drop your own files in the sidebar."
         return "Run needs a file that can be used: the sidebar says what is wrong with yours."
-    if dataset_picker.making():
+    if making():
         return "The demo scenes are being made: Run is ready in a few seconds."
     return "Run needs a sample: choose one in the sidebar, or drop your own files there."
 
@@ -189,5 +172,4 @@ def main() -> None:
         history.section(named)
 
 
-preparation.through_app()
-main()
+preparation.through_app(main)

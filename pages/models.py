@@ -1,8 +1,4 @@
-"""Models: their checkpoints, whether they can run here, memory use, and the feature cache.
-
-Boundary: puts the parts of ui/models on the page.  Loading, unloading and hashing are jobs in the
-engine's queue: a redraw of the page loses nothing.
-"""
+"""Models: their checkpoints, whether they can run here, memory use, and the feature cache."""
 
 from __future__ import annotations
 
@@ -14,7 +10,7 @@ from collections.abc import Sequence
 import streamlit as st
 
 from engine import settings
-from engine.errors import ModelUnavailable, StageScopeError
+from engine.errors import ModelUnavailable
 from engine.models import checkpoint, registry, variants
 from engine.models.checkpoint import ModelEntry, Server
 from engine.quoting import duration, gib, listed, ms
@@ -26,7 +22,7 @@ from ui.compare import cards, trust_badges
 from ui.models import memory_view, model_actions
 from ui.models.memory_view import facts
 from ui.verify import kept_certificates
-from ui.widgets import followed_runs, notices, preparation
+from ui.widgets import notices, preparation
 from ui.widgets.dataset_picker import on_loopback
 from ui.widgets.model_picker import entries_or_stop, installed
 
@@ -40,7 +36,6 @@ _COMMAND = re.compile(r"`([^`]+)`")  # how the engine's messages quote a command
 
 
 def show(entry: ModelEntry) -> None:
-    """One entry: its state, its actions, what decides whether it fits, and the rest folded."""
     if entry.server:
         return show_server(entry, entry.server)
     reason = registry.unavailable(entry)
@@ -97,7 +92,6 @@ def verify_link(entry: ModelEntry, proof: Standing | None) -> None:
 
 
 def show_server(entry: ModelEntry, server: Server) -> None:
-    """A served model: where it is, and what its server said of itself."""
     reason, asked = registry.unavailable(entry), f"models_ask_{entry.name}"
     with notices.frame(entry.colour, entry.name):
         cards.heading(entry)
@@ -147,13 +141,11 @@ def add_server(entries: Sequence[ModelEntry]) -> None:
             return
         given = {"shows": shows, "name": name.strip() or None, "api_key_env": key.strip() or None}
         given["weights"] = here.get(weights or "")
-        try:
+        with notices.telling("add_server", notices.problem):
             with st.spinner("Asking the server …"):
                 new, _ = capabilities.entered(url, model.strip() or None, **given)
             new.write()
-        except StageScopeError as error:
-            return notices.problem(str(error), "add_server")
-    st.rerun()
+            st.rerun()
 
 
 def show_absent(entry: ModelEntry, reason: str) -> None:
@@ -168,7 +160,6 @@ def show_absent(entry: ModelEntry, reason: str) -> None:
 
 
 def show_all(entries: Sequence[ModelEntry]) -> None:
-    """Their cards in rows, in the order of models.toml."""
     for start in range(0, len(entries), COLUMNS):
         row = entries[start : start + COLUMNS]
         for entry, column in zip(row, st.columns(COLUMNS), strict=False):
@@ -177,7 +168,6 @@ def show_all(entries: Sequence[ModelEntry]) -> None:
 
 
 def main() -> None:
-    followed_runs.keep_alive()
     st.title("Models", anchor=False)
     entries = entries_or_stop()
     file = settings.load().models_file
@@ -197,5 +187,4 @@ def main() -> None:
     memory_view.cache(entries)
 
 
-preparation.through_app()
-main()
+preparation.through_app(main)

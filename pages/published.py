@@ -1,7 +1,4 @@
-"""Published files: result files of others, checked, corrected and compared with their claims.
-
-The kept sets that are open are in the URL; files of a visit have no link.
-"""
+"""Published files: result files of others, checked, corrected and compared with their claims."""
 
 from __future__ import annotations
 
@@ -20,7 +17,7 @@ from engine.report import charts
 from engine.report.blocks import Block, ChartBlock, Heading, Paragraph
 from ui.published import audit_view, draft_view, opened_sets, published_charts
 from ui.published.opened_sets import OpenedSets
-from ui.widgets import blocks, choices, followed_runs, links, notices, preparation
+from ui.widgets import blocks, choices, links, notices, preparation
 from ui.widgets.text import escape
 
 CHOOSE = "Choose a kept set, or import files. That needs no GPU."
@@ -39,7 +36,6 @@ REPORTS = {
 
 
 def chosen(kept: Sequence[imported_sets.Kept]) -> list[str]:
-    """The names of the open sets."""
     names = [one.name for one in kept]
     links.say_unknown(opened_sets.SETS, names, "set of published files")
     return st.multiselect(
@@ -54,7 +50,6 @@ def chosen(kept: Sequence[imported_sets.Kept]) -> list[str]:
 
 
 def show(opened: OpenedSets) -> None:
-    """A line per claim, then the chosen view."""
     notices.small(published_report.summary(opened.files), "imported_summary")
     for claim in opened.claims:
         with st.container(key=f"claim_{claim.outcome.replace(' ', '_')}_{claim.name}"):
@@ -81,7 +76,6 @@ def claims(opened: OpenedSets) -> None:
 
 
 def figures(opened: OpenedSets) -> None:
-    """One file: who answered, stages and tokens, stage bars, the parts of the difference."""
     if not opened.usable:
         notices.hint("No file of this set has results, so there are no figures.")
         return
@@ -113,7 +107,6 @@ def _bars(file: ResultFile, corrected: bool) -> list[Block]:
 
 
 def report(opened: OpenedSets) -> None:
-    """The report of the chosen files as a download."""
     notices.small(
         "What was claimed, what the files show, what cannot be known. The report has recorded and "
         "corrected values side by side.",
@@ -139,7 +132,6 @@ VIEWS: dict[str, tuple[str, Callable[[OpenedSets], None]]] = {
 
 
 def main() -> None:
-    followed_runs.keep_alive()
     st.title("Published files", anchor=False)
     kept = imported_sets.listing()
     names = chosen(kept)
@@ -158,5 +150,4 @@ def main() -> None:
         show(opened_sets.open_(names, corrected=values == "corrected"))
 
 
-preparation.through_app()
-main()
+preparation.through_app(main)

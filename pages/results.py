@@ -1,7 +1,4 @@
-"""Results: saved runs, alone and compared, down to single answers.
-
-The choice is in the URL; a view is computed when it is opened.
-"""
+"""Results: saved runs, alone and compared, down to single answers."""
 
 from __future__ import annotations
 
@@ -26,9 +23,8 @@ from ui.results import (
     sample_list,
     sample_view,
 )
-from ui.results.opened_runs import OpenedRuns
-from ui.results.result_sources import Source
-from ui.widgets import choices, followed_runs, notices, preparation
+from ui.results.opened_runs import OpenedRuns, Source
+from ui.widgets import choices, notices, preparation
 
 NONE_YET = (
     "There is no run yet. Start one on the Benchmark page or from a terminal. It appears here at "
@@ -55,7 +51,6 @@ def samples(opened: OpenedRuns) -> None:
 
 
 def quality(opened: OpenedRuns) -> None:
-    """Whether the answers are right, as far as these runs can tell."""
     if document_views.has_choices(opened):
         st.subheader("Accuracy", anchor=False)
         document_views.accuracy(opened)
@@ -98,7 +93,7 @@ def show(picked: Sequence[Source]) -> None:
     if opened_runs.grown(picked):
         with st.container(horizontal=True, vertical_alignment="center"):
             notices.small("This run has new results.", "results_grown")
-            st.button("Reload", key="results_again", on_click=opened_runs.read_again)
+            st.button("Reload", key="results_again", on_click=opened_runs.shown_stamps().clear)
     if opened.table.empty:
         notices.hint("The chosen run has no results yet: come back when its first sample is done.")
         return
@@ -116,7 +111,6 @@ def example() -> str:
 
 
 def main() -> None:
-    followed_runs.keep_alive()
     st.title("Results", anchor=False)
     picked = run_list.choose()
     notices.said(run_list.DELETED)
@@ -132,5 +126,4 @@ def main() -> None:
             show(picked)
 
 
-preparation.through_app()
-main()
+preparation.through_app(main)

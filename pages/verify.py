@@ -1,8 +1,4 @@
-"""Verify: does StageScope run and time the model's own inference, on this machine?
-
-A verification is a job in the engine's queue, so a redraw of the page loses nothing.  All widgets
-of the sidebar are in the URL.
-"""
+"""Verify: does StageScope run and time the model's own inference, on this machine?"""
 
 from __future__ import annotations
 
@@ -18,7 +14,7 @@ from engine.jobs.verify_job import VerifyJob
 from engine.media.dataset import Dataset
 from engine.models import registry
 from engine.models.checkpoint import ModelEntry
-from engine.prompts import DEFAULT_QUESTION, MAX_QUESTION_CHARS
+from engine.prompts import MAX_QUESTION_CHARS
 from engine.types import OPTIONS
 from engine.verify.report import Report
 from engine.verify.verdict import MAX_RUNS, MAX_TOKENS, MIN_TOKENS, VerifyRequest, choose
@@ -62,10 +58,8 @@ def choose_all(entries: Sequence[ModelEntry]) -> tuple[Dataset | None, dict[str,
     usual = VerifyRequest.runs
     asked["runs"] = int(choices.number("Warm runs", "verify_runs", 1, MAX_RUNS, usual, RUNS_HELP))
     with st.expander("Question, length, pictures", key="verify_question_box"):
-        key = "verify_question"
-        question = st.text_area("Question", DEFAULT_QUESTION, max_chars=MAX_QUESTION_CHARS, key=key,
-                                bind="query-params")  # fmt: skip
-        asked["prompt"] = question or ""
+        key, most = "verify_question", MAX_QUESTION_CHARS
+        asked["prompt"] = choices.question("Question", key, max_chars=most)
         usual = VerifyRequest.max_new_tokens
         asked["max_new_tokens"] = pick("verify", "max_new_tokens", usual, TOKENS)
         asked["extent"] = pick("verify", "extent", VerifyRequest.extent)
@@ -94,10 +88,8 @@ def buttons(
 
 
 def show_job(shown: VerifyJob | None, live: bool, entries: Sequence[ModelEntry]) -> None:
-    """The shown verification, followed to its end, above the certificates.
-
-    live: what the buttons show; they are drawn again once it has ended.  Streamlit may end this
-    loop at any call to draw (a click, a closed tab): the job continues.
+    """The shown verification, followed to its end, above the certificates; live: what the buttons
+    show.  Streamlit may end this loop at any call to draw (a click, a closed tab): the job goes on.
     """
     if shown is None:
         with st.container():
@@ -129,7 +121,7 @@ def _status(job: VerifyJob, ended: bool, found: Report, place: DeltaGenerator) -
     seconds = f"{job.elapsed_s:,.0f} s"
     if not ended:
         words = f"{_doing(job)} · {done} of {total} checks · {seconds}"
-        place.progress(min(1.0, done / total) if total else 0.0, text=escape(words))
+        place.progress(followed_runs.share(found.progress), text=escape(words))
         return
     with place.container():
         if job.error:
@@ -151,7 +143,6 @@ def _doing(job: VerifyJob) -> str:
 
 
 def main() -> None:
-    followed_runs.keep_alive()
     entries = entries_or_stop()
     with st.sidebar:
         dataset, asked = choose_all(entries)
@@ -163,5 +154,4 @@ def main() -> None:
     show_job(shown, live, entries)
 
 
-preparation.through_app()
-main()
+preparation.through_app(main)

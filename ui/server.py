@@ -15,10 +15,7 @@ from starlette.types import ASGIApp, Message, Receive, Scope, Send
 from engine.settings import PROJECT
 
 LOCAL = ("localhost", "127.0.0.1", "[::1]")
-HEADERS = [
-    (b"content-security-policy", b"frame-ancestors 'none'"),
-    (b"x-frame-options", b"DENY"),
-]
+HEADERS = [(b"content-security-policy", b"frame-ancestors 'none'"), (b"x-frame-options", b"DENY")]
 REFUSED = b"This request comes from another page: open StageScope by its own address."
 
 
@@ -57,9 +54,7 @@ def main(port: int, host: str) -> None:
     named = f"[{host}]" if ":" in host else host
     hosts = [*LOCAL, *({named} - {*LOCAL})]
     app = st.App(script, middleware=[Middleware(OwnPage)])
-    app.run(
-        config={"server.port": port, "server.address": host, "server.allowedHosts": hosts},
-    )
+    app.run(config={"server.port": port, "server.address": host, "server.allowedHosts": hosts})
 
 
 if __name__ == "__main__":

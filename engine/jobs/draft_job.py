@@ -37,8 +37,8 @@ class DraftJob(Job, DraftWatcher):
         self.done = self.finished * of + done
 
     @property
-    def total(self) -> int:
-        return len(self.request.samples) * (self.request.runs + 1)
+    def progress(self) -> tuple[int, int]:
+        return self.done, len(self.request.samples) * (self.request.runs + 1)
 
     @property
     def finished(self) -> int:

@@ -32,19 +32,15 @@ class ExplainJob(Job, ExplainWatcher):
     found: Explanation | None = None
     map: bytes = b""  # a PNG, at the end
     title = "The explanation"
-    _done: tuple[int, int] = (0, 0)
+    progress: tuple[int, int] = (0, 0)  # encodings
 
     def planned(self, cost: Cost) -> None:
-        self._done = (self._done[0], cost.encodings)
+        self.progress = (self.progress[0], cost.encodings)
         self.tell(f"{cut(self.request.run.model)}: {cost.sentence}")
 
     def done(self, encodings: int, of: int) -> None:
-        self._done = (encodings, of)
+        self.progress = (encodings, of)
         self.tell(f"{cut(self.request.run.model)}: {encodings:,} of {of:,} inputs")
-
-    @property
-    def progress(self) -> tuple[int, int]:
-        return self._done
 
     def run(self) -> None:
         from engine.attribution import explain, heatmap

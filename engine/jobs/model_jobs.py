@@ -16,8 +16,8 @@ Action = Literal["load", "unload", "hash"]
 
 @dataclass(eq=False, kw_only=True)
 class ModelJob(Job):
-    """`freed`: bytes of the weights of an unloaded model; `done` of `total`: hashed bytes, or
-    loaded weights."""
+    """`freed`: bytes of the weights of an unloaded model; `progress`: hashed bytes, or loaded
+    weights."""
 
     brief: ClassVar[bool] = True
 
@@ -25,8 +25,7 @@ class ModelJob(Job):
     action: Action = "load"
     freed: int = 0
     step: Step | None = None
-    done: int = 0
-    total: int = 0
+    progress: tuple[int, int] = (0, 0)
 
     @property
     def title(self) -> str:
@@ -46,6 +45,6 @@ class ModelJob(Job):
                 registry.full_digest(self.entry)
 
     def _follow(self, step: Step, done: int, total: int) -> None:
-        self.step, self.done, self.total = step, done, total
+        self.step, self.progress = step, (done, total)
         if self.cancelled():
             raise Cancelled(f"The {self.action} of {self.title} was cancelled; nothing is kept.")

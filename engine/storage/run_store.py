@@ -40,6 +40,7 @@ from engine.storage.schemas import Event, checked
 RESULTS, JOURNAL = "results.jsonl", "journal.jsonl"
 SUMMARY = "summary.json"
 RunState = Literal["running", "finished", "stopped", "unreadable"]
+Stamp = tuple[tuple[str, int, int], ...]  # (file, size, time of last change)
 
 
 @dataclass(frozen=True)
@@ -229,6 +230,20 @@ def listing(base: Path) -> tuple[RunInfo, ...]:
         raise StoreError(f"The runs in {base} cannot be listed ({error.strerror}).") from error
     found = [_info(folder) for folder in folders]
     return tuple(sorted(found, key=lambda info: (info.created, info.id), reverse=True))
+
+
+def stamp(folder: Path, *more: str) -> Stamp:
+    """Changes with the run's files, and those with these names; missing files are left out."""
+    found = []
+    for name in (HEADER, RESULTS, JOURNAL, SUMMARY, *more):
+        with suppress(OSError):
+            stat = (folder / name).stat()
+            found.append((f"{folder}/{name}", stat.st_size, stat.st_mtime_ns))
+    return tuple(found)
+
+
+def stamps(base: Path, *more: str) -> tuple[Stamp, ...]:
+    return tuple(stamp(path.parent, *more) for path in sorted(base.glob(f"*/{HEADER}")))
 
 
 def find(text: str, base: Path) -> Path:

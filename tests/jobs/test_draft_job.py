@@ -126,7 +126,7 @@ def test_progress_counts_rounds_and_cancel_ends_it(sample: Sample) -> None:
 
     def look(done: int, of: int) -> None:
         count(done, of)
-        seen.append((one.done, one.total))
+        seen.append(one.progress)
         if done == 1:
             one.cancel()
 

@@ -23,7 +23,6 @@ from tests.pages.reading import html, texts
 from tests.tiny import unload_all
 from tests.ui.verify.made import PLACE, certificate
 from ui.models import model_actions
-from ui.widgets import preparation
 
 NAME = "tiny-llava"
 Plant = Callable[..., None]
@@ -39,9 +38,7 @@ def nothing_loaded(tiny_models: Path) -> Iterator[None]:
 
 
 def opened(app: Open) -> AppTest:
-    at = app("pages/models.py")
-    preparation.cache_code().result()  # the page waits for it; here nothing draws it again
-    return at.run()
+    return app("pages/models.py").run()
 
 
 def marks(at: AppTest) -> str:

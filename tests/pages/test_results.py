@@ -257,7 +257,7 @@ def test_repeats_can_be_looked_at_one_by_one(app: Open, make: Make) -> None:
     make("one", [fabricate.row(repeat=n, text=f"Answer {n}.") for n in range(2)])
     at = samples(app, sample="s0")
     assert "Answer 0." in texts(at)
-    at.selectbox(key="results_repeat").set_value(1).run()
+    at.selectbox(key="results_repeat").set_value("1").run()
     assert "Answer 1." in texts(at)
 
 

@@ -61,7 +61,7 @@ def test_another_moment_and_length_draw_another_window(app: Open) -> None:
     slider.set_value(slider.max / 2).run()
     second = [words for words in captions(at) if "brighter (red)" in words]
     assert len(first) == len(second) == 1 and first != second
-    at.selectbox(key=recording_view.LENGTH).select(1000).run()
+    at.selectbox(key=recording_view.LENGTH).select("1000").run()
     assert not at.exception and not windows(at)
     assert any("whole recording" in words for words in captions(at))
 

@@ -1,8 +1,5 @@
 """The sidebar of the Benchmark page: dataset, samples, models, question and run settings; what the
-planned run would cost, from an earlier run; and the command that starts it.
-
-Each widget's option label is in the URL under its key.
-"""
+planned run would cost, from an earlier run; and the command that starts it."""
 
 from __future__ import annotations
 
@@ -27,12 +24,11 @@ from engine.models.checkpoint import ModelEntry
 from engine.prompts import DEFAULT_QUESTION, MAX_QUESTION_CHARS
 from engine.storage import run_store
 from engine.storage.plan import MAX_BATCH, MAX_REPEAT, MAX_WARMUP, Order, Plan, flags
-from engine.storage.run_store import RESULTS, RunInfo
+from engine.storage.run_store import RESULTS, RunInfo, Stamp
 from engine.types import MAX_NEW_TOKENS, OPTIONS, DecodeConfig
 from ui.widgets import choices, dataset_picker, notices
 from ui.widgets.model_picker import pick_loadable_models, unasked_hosts
 from ui.widgets.run_settings import BOXES, pick_box
-from ui.widgets.stored_runs import Stamp, stamp_of, stamps
 from ui.widgets.text import count
 
 PLACES = {"ray": "Ray", "here": "This process"}
@@ -92,11 +88,9 @@ CHANGED = {
 
 @dataclass(frozen=True)
 class RunChoice:
-    """What Start starts: one plan, or one per strength of a sweep.
-
-    Without a plan, `problem` says what is missing or wrong.  `cluster`: where the models run, None
-    for this process.  `blocked`: the cluster options are invalid, so nothing may start.
-    """
+    """What Start starts: one plan, or one per strength of a sweep; without one, `problem` says what
+    is missing or wrong.  `cluster`: where the models run, None for this process.  `blocked`: the
+    cluster options are invalid, so nothing may start."""
 
     dataset: Dataset | None
     plans: tuple[Plan, ...] = ()
@@ -116,14 +110,8 @@ def choose(entries: Sequence[ModelEntry]) -> RunChoice:
     prompt: str | None = None
     own = f"Records without a question get: {DEFAULT_QUESTION}"
     if choices.buttons("Question", ASKS, "benchmark_asks", help_=own) == "one":
-        prompt = st.text_area(
-            "Question for all",
-            DEFAULT_QUESTION,
-            max_chars=MAX_QUESTION_CHARS,
-            key="benchmark_question",
-            bind="query-params",
-            label_visibility="collapsed",
-        )
+        shown: dict[str, Any] = {"max_chars": MAX_QUESTION_CHARS, "label_visibility": "collapsed"}
+        prompt = choices.question("Question for all", "benchmark_question", **shown)
     left, right = st.columns(2)
     repeat_help = "Runs of each sample by each model."
     repeat = choices.number("Repeats", "benchmark_repeat", 1, MAX_REPEAT, 1, repeat_help, left)
@@ -235,10 +223,10 @@ def forecast(choice: RunChoice) -> None:
         return
     plan, base = plans[0], settings.load().runs_dir
     with notices.telling("benchmark_forecast", notices.small):
-        info = run_planning.newest(plan, dataset.root, _listing(base, stamps(base)))
+        info = run_planning.newest(plan, dataset.root, _listing(base, run_store.stamps(base)))
         if info is None:
             return
-        stamp = stamp_of(info.folder)
+        stamp = run_store.stamp(info.folder)
         if sum(size for name, size, _ in stamp if name.endswith(RESULTS)) > MOST_AT_ONCE:
             return
         earlier = _measured(info.folder, stamp, plan.models)

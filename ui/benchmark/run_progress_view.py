@@ -16,7 +16,7 @@ from engine.jobs.benchmark_job import CHECKING, LEAVING, BenchmarkJob
 from engine.models import registry
 from engine.report.blocks import ReportTable
 from engine.types import STAGES
-from ui.widgets import notices
+from ui.widgets import blocks, followed_runs, notices
 from ui.widgets.text import count, duration, escape, number, queued
 
 # Medians in the tables, beside the counts: the key and the head of a column.
@@ -54,8 +54,8 @@ def draw(job: BenchmarkJob) -> None:
     if found is None:
         st.progress(0.0, text=escape(doing(job, found)))
     else:
-        share = min(1.0, found.done / found.planned) if found.planned else 0.0
         done = f"{found.done:,} of {count(found.planned, 'result')}"
+        share = followed_runs.share((found.done, found.planned))
         st.progress(share, text=escape(f"{done} · {doing(job, found)}"))
         with st.container(horizontal=True, gap="medium"):
             for name, value, help_text in numbers(found, job.ended):
@@ -77,7 +77,6 @@ def draw(job: BenchmarkJob) -> None:
 
 
 def doing(job: BenchmarkJob, found: Progress | None) -> str:
-    """The current step, in a few words."""
     if job.state == "queued":
         return queued(job.position) if job.position else "Starting"
     if job.ended:
@@ -114,9 +113,7 @@ def _models(found: Progress, ended: bool) -> None:
     }
     st.subheader("Medians" if ended else "Medians so far", anchor=False, help=MEDIANS_HELP)
     if any(medians.values()):
-        st.altair_chart(
-            charts.stage_bars(medians), alt=charts.stage_words(medians), width="stretch"
-        )
+        st.altair_chart(charts.stage_bars(medians), alt=charts.stage_words(medians))
     if batched(found):
         notices.small(model_summary.APART, "benchmark_batches")
     _draw(table(found))
@@ -133,8 +130,6 @@ def _name(live: ModelProgress) -> str:
 
 
 def _draw(rows: Sequence[Mapping[str, str]], words: int = 1) -> None:
-    from ui.widgets import blocks  # reports are slow to import
-
     cells = tuple(tuple(row.values()) for row in rows)
     blocks.draw((ReportTable("", tuple(rows[0]), cells, words),), "benchmark_table")
 

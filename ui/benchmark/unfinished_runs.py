@@ -13,11 +13,10 @@ from engine.jobs.benchmark_job import BenchmarkJob
 from engine.models import registry
 from engine.quoting import listed
 from engine.storage import run_store
-from engine.storage.run_store import RunInfo
+from engine.storage.run_store import RunInfo, Stamp
 from ui.benchmark.run_choice import RunChoice
 from ui.widgets import links, notices
 from ui.widgets.followed_runs import Followed
-from ui.widgets.stored_runs import Stamp, stamp_of
 from ui.widgets.text import count, when
 
 FORCE_HELP = (
@@ -92,7 +91,7 @@ def _words(info: RunInfo) -> str:
 
 def _lacking(info: RunInfo) -> str:
     try:
-        lacking = info.planned - _done(info.folder, stamp_of(info.folder, (run_store.RESULTS,)))
+        lacking = info.planned - _done(info.folder, run_store.stamp(info.folder))
     except StoreError as error:
         return str(error)
     return f"{count(lacking, 'result')} of {info.planned:,} left"

@@ -19,7 +19,7 @@ from engine.quoting import joined
 from engine.report.blocks import ReportTable
 from engine.types import Sample
 from ui.compare import run_bars
-from ui.widgets import choices, marked_text, notices
+from ui.widgets import blocks, choices, marked_text, notices
 from ui.widgets.text import count
 from ui.widgets.text import escape as literal
 
@@ -58,8 +58,7 @@ def _known(sample: Sample) -> None:
 
 
 def line(compared: Sequence[ComparedModel]) -> str:
-    """Whether the answers agree, in a sentence; "" for fewer than two answers, and where one means
-    nothing."""
+    """Whether the answers agree; "" for fewer than two, and where one means nothing."""
     compared = [model for model in compared if model.complete]
     if meaningless(compared):
         return ""
@@ -77,7 +76,6 @@ def meaningless(compared: Sequence[ComparedModel]) -> str:
 
 @st.fragment  # a switch draws the tab, not the page
 def section(compared: Sequence[ComparedModel], sample: Sample) -> None:
-    """The known answer, if it is asked for, and what the answers state."""
     known = st.toggle(
         "Show the known answer",
         key="compare_truth",
@@ -118,8 +116,6 @@ def _attributes(compared: Sequence[ComparedModel], known: bool) -> None:
         lines = "\n".join(f"• {contradiction(row, labels)}" for row in contradicted)
         notices.notice(f"{count(len(contradicted), 'contradiction')}:\n{lines}", "agreement")
     if rows:
-        from ui.widgets import blocks  # reports import much
-
         blocks.draw((table(rows, compared),), "agreement")
         why = "" if not known else UNKNOWN if not truth else NOT_LISTED if asked is None else ""
         notices.small(f"{READ} {why}".strip(), "agreement_read")

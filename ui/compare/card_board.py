@@ -34,7 +34,6 @@ for (const region of document.querySelectorAll('[class*="st-key-spoken"]')) {
 
 
 def found_verdict(views: Sequence[RunView], by_name: Mapping[str, ModelEntry]) -> RunVerdict:
-    """The verdict on the shown runs, once all have ended."""
     compared = followed_runs.compared(by_name)
     labels = {by_name[view.model].label: view.state for view in views}
     for model in compared:
@@ -43,8 +42,7 @@ def found_verdict(views: Sequence[RunView], by_name: Mapping[str, ModelEntry]) -
 
 
 def markup(found: RunVerdict, compared: Sequence[ComparedModel] = ()) -> str:
-    """Which answers mean nothing, who was first, why, whether the answers agree, and what was
-    mixed.  It is no live region."""
+    """The verdict, what the answers mean, what was mixed.  It is no live region."""
     above = agreement_view.meaningless(compared)
     head = found.headline
     below = filter(None, (found.reason, agreement_view.line(compared)))

@@ -15,7 +15,6 @@ from streamlit.delta_generator import DeltaGenerator
 from engine.analysis.compared import ComparedModel
 from engine.jobs.run_job import RunView
 from engine.models.checkpoint import ModelEntry
-from engine.storage.result_rows import ResultRow
 from engine.types import COLD_VISION, RunRequest, RunResult
 from engine.verify import certificates
 from ui.compare import shown_inputs, trust_badges
@@ -51,11 +50,8 @@ def row(
 
 
 def place(live: bool) -> DeltaGenerator:
-    """A container for later drawing: redrawn again and again if live, otherwise drawn once.
-
-    st.empty removes what the last rerun has drawn, so the browser rebuilds pictures and charts; a
-    container keeps them until the same is drawn there.
-    """
+    """For later drawing.  st.empty removes what the last rerun has drawn, so the browser rebuilds
+    pictures and charts; a container keeps them until the same is drawn there."""
     return st.empty() if live else st.container()
 
 
@@ -78,10 +74,8 @@ def idle(slot: CardSlot, entry: ModelEntry, reason: str | None) -> None:
 
 
 def draw(slot: CardSlot, view: RunView, model: ComparedModel | None) -> None:
-    """The current state of the job; `model` has the results so far, None if there is none.
-
-    At most once per script run for an ended run: its elements have keys, which must be unique.
-    """
+    """The current state of the job; `model` has the results so far, None if there is none.  At most
+    once per script run for an ended run: its elements have keys, which must be unique."""
     if view.state == "done":
         slot["head"].empty()
     else:
@@ -118,8 +112,7 @@ def _trust(slot: CardSlot, model: ComparedModel) -> None:
     """One badge, which explains how far the figures can be trusted, and notes on the answer."""
     result = model.middle  # whose times the card shows
     loads = [one.machine_load for one in model.counted]
-    row = ResultRow.from_result(result, certificates.certificate_status(result))
-    badges = trust_badges.badges(row, loads)
+    badges = trust_badges.badges(certificates.row_of(result), loads)
     words, colour, _ = next((one for one in badges if one[1] == "orange"), badges[0])
     help_text = "\n\n".join(f"{words}: {why}" for words, _, why in badges)
     slot["trust"].badge(words, color=colour, help=help_text)
@@ -131,7 +124,6 @@ def _trust(slot: CardSlot, model: ComparedModel) -> None:
 
 
 def window_note(result: RunResult) -> str:
-    """What the chosen window did to the model's input."""
     window = result.request.how.window
     if window is None:
         return ""
@@ -140,7 +132,6 @@ def window_note(result: RunResult) -> str:
 
 
 def status(view: RunView) -> str:
-    """The job's state, in a few words, with the number of the repeat."""
     if view.stopping:
         state = "Cancelling …"
         if step := STOPPING.get(view.stage or view.state):

@@ -20,7 +20,7 @@ from ui.compare import (
     recording_view,
     run_bars,
 )
-from ui.widgets import followed_runs, notices
+from ui.widgets import blocks, followed_runs, notices
 from ui.widgets.text import ms, name_of
 
 KEY, WHY = explain_panel.TAB
@@ -72,19 +72,15 @@ def show(
 
 
 def _times(compared: Sequence[ComparedModel], by_name: Mapping[str, ModelEntry]) -> None:
-    """Notes on the verdict, the waterfall between the first two models, the replay, all times."""
-    from engine.report import charts  # slow to import, as the other modules of reports
-    from ui.widgets import blocks
+    from engine.report import charts  # slow to import
 
     found = card_board.found_verdict(followed_runs.views(), by_name)
-    for number, line in enumerate(found.notes):
-        notices.small(line, f"verdict_{number}")
+    notices.each(found.notes, "verdict", notices.small)
     if found.split is not None:
         apart = ms(found.split.b_ms - found.split.a_ms)
         st.subheader(f"The {apart} between the first two, in parts", anchor=False)
         steps = charts.split_steps(found.split)
-        alt = charts.waterfall_words(steps)
-        st.altair_chart(charts.waterfall(steps), alt=alt, width="stretch")
+        st.altair_chart(charts.waterfall(steps), alt=charts.waterfall_words(steps))
     _replay(compared)
     blocks.draw((run_bars.table(compared),), "compare_times")
     meanings = "; ".join(f"{name}: {words}" for name, words in STAGE_MEANING.items())
@@ -92,7 +88,6 @@ def _times(compared: Sequence[ComparedModel], by_name: Mapping[str, ModelEntry])
 
 
 def _replay(compared: Sequence[ComparedModel]) -> None:
-    """A button that opens the replay of the runs at their recorded times."""
     from engine.report import replay  # imports much, which the first page lacks
 
     rows = []
@@ -116,7 +111,7 @@ def _replay(compared: Sequence[ComparedModel]) -> None:
         if st.button("Copy the answers", key="compare_copy"):
             whole = "\n\n".join(f"{one.label}:\n{one.last.generation.text}" for one in compared)
             asked = f"{name_of(request.sample)}: {request.prompt}"
-            notices.copied(f"{asked}\n\n{whole}\n".encode(), "text/plain", "answers.txt")
+            notices.copied(f"{asked}\n\n{whole}\n", "answers.txt")
     if playing:
         scheme = st.context.theme.type or "light"
         page = replay.page(name_of(request.sample), request.prompt, rows, scheme)

@@ -48,12 +48,8 @@ FIGURES = {
 
 
 def section(
-    sample: Sample,
-    models: Sequence[ModelEntry],
-    question: str,
-    options: RunOptions,
+    sample: Sample, models: Sequence[ModelEntry], question: str, options: RunOptions
 ) -> None:
-    """The widgets, and the result of the last drafting."""
     job = JOB.shown()
     notices.small(WHAT, "draft_what")
     target, draft, gamma, runs = _choose(models)
@@ -71,7 +67,7 @@ def section(
             "The drafting in this link is no longer in memory: press Draft.", "draft_lost"
         )
     if job is not None and live:
-        followed_runs.bar(job, LOOK_S, _progress)
+        followed_runs.bar(job, LOOK_S, _doing)
     elif job is not None:
         _ended(job)
 
@@ -91,9 +87,10 @@ def _choose(models: Sequence[ModelEntry]) -> tuple[str, str, int, int]:
     return target, draft, int(gamma), int(runs)
 
 
-def _progress(job: DraftJob) -> tuple[float, str]:
-    words = f"Round {job.done + 1:,} of {job.total:,} (the first is a warm-up)"
-    return job.done / job.total, "Loading the models …" if job.state == "loading" else words
+def _doing(job: DraftJob) -> str:
+    done, total = job.progress
+    words = f"Round {done + 1:,} of {total:,} (the first is a warm-up)"
+    return "Loading the models …" if job.state == "loading" else words
 
 
 def _ended(job: DraftJob) -> None:
@@ -140,8 +137,7 @@ def _number(value: float | None) -> str:
 
 
 def _answer(tried: SampleTrial) -> None:
-    for number, note in enumerate(tried.notes):
-        notices.notice(note, f"draft_note_{number}")
+    notices.each(tried.notes, "draft_note")
     st.html(marked_text.drafted_html(tried.marks))
     notices.small(marked_text.drafted_words(tried.marks), "draft_counts")
     if tried.difference is None:

@@ -63,7 +63,7 @@ def section(by_name: Mapping[str, ModelEntry]) -> None:
                 notices.notice(GONE, "explain_lost")
         elif live:
             with st.container(key="explain_room"):
-                followed_runs.bar(job, LOOK_S, _progress)
+                followed_runs.bar(job, LOOK_S, _doing)
         else:
             _ended(job, views, labels)
 
@@ -167,15 +167,13 @@ def _start(view: RunView, words: str) -> None:
         JOB.start(ExplainJob(request=request, owner=uploads.owner(view.request.sample)))
 
 
-def _progress(job: ExplainJob) -> tuple[float, str]:
+def _doing(job: ExplainJob) -> str:
     done, of = job.progress
     words = f"{done:,} of {of:,} encodings" if of else "Starting …"
-    share = min(1.0, done / of) if of else 0.0
-    return share, "Loading the model …" if job.state == "loading" else words
+    return "Loading the model …" if job.state == "loading" else words
 
 
 def _ended(job: ExplainJob, views: Sequence[RunView], labels: dict[str, str]) -> None:
-    """The result, or why there is none; of another answer, that it is of another one."""
     run = job.request.run
     subject = f"{labels.get(run.model, run.model)} · {name_of(run.sample)}: {run.prompt}"
     notices.small(subject, "explain_subject")

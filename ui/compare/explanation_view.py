@@ -5,7 +5,6 @@ The words and the answer are a model's: they are shown as plain text.
 
 from __future__ import annotations
 
-import base64
 from html import escape
 
 import streamlit as st
@@ -14,7 +13,7 @@ from engine.attribution import wording
 from engine.attribution.explained import Explanation, nats_text
 from engine.attribution.wording import NOT_SAID
 from engine.report.blocks import Paragraph
-from ui.widgets import notices
+from ui.widgets import blocks, contact_sheets, notices
 
 TOGETHER = "A part counts together with its neighbours, so the order is not that of single losses."
 SAME_MAP = "A part is removed from all pictures at once, so all show the same map."
@@ -24,7 +23,6 @@ PROVES = "What this does not prove"
 def draw(found: Explanation, picture: bytes, subject: str, key: str) -> None:
     """The whole explanation; `picture`: the map as a PNG, b"" if there is none."""
     from engine.report import explanation_part  # reports import much
-    from ui.widgets import blocks
 
     st.container(key=f"explained_words_{key}").text(found.words)
     if not found.said:
@@ -36,7 +34,7 @@ def draw(found: Explanation, picture: bytes, subject: str, key: str) -> None:
     left, right = (st.container(), st.container()) if several else st.columns([3, 2], gap="medium")
     with left:
         if picture:
-            address = f"data:image/png;base64,{base64.b64encode(picture).decode()}"
+            address = contact_sheets.address(picture, "png")
             st.image(address, width="stretch", alt=wording.alt(found, subject))
             st.html(legend(found))
         else:
@@ -63,7 +61,6 @@ def draw(found: Explanation, picture: bytes, subject: str, key: str) -> None:
 
 
 def legend(found: Explanation) -> str:
-    """The colours from the largest gain to the largest loss, as HTML."""
     pale = " heat-pale" if wording.no_place(found) else ""
     low, high = escape(nats_text(-found.most)), escape(nats_text(found.most))
     return (

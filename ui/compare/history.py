@@ -67,7 +67,6 @@ class Asked:
 
 
 def section(by_name: Mapping[str, ModelEntry]) -> None:
-    """Save to Results, then the questions of this visit."""
     shown = followed_runs.model_runs()
     if shown:
         _remember(shown, by_name)
@@ -129,7 +128,7 @@ def _reopen(one: Asked) -> None:
     if followed_runs.live():
         raise BadInput(WAIT)
     st.session_state.update(one.inputs)
-    RUNS.put(list(one.ids))
+    links.put(RUNS.key, list(one.ids))
 
 
 def _saving(shown: Sequence[ModelRuns]) -> None:
@@ -186,7 +185,6 @@ def _answers(shown: Sequence[ModelRuns]) -> list[ModelAnswers]:
 
 
 def _zipped(answers: Sequence[ModelAnswers], root: Path) -> bytes:
-    """The comparison as a bundle, also if it is not saved."""
     from engine.benchmark import saved_comparison
     from engine.report import bundle
 
@@ -218,8 +216,7 @@ def _save(ids: tuple[str, ...], shown: Sequence[ModelRuns]) -> None:
 
 
 def _explanations(views: Sequence[RunView]) -> list[tuple[int, Explanation]]:
-    """Each explanation, with the number of the first repeat that gave its answer; of the same words
-    and options the newest."""
+    """With the first repeat that gave the answer; of the same words and options the newest."""
     found: dict[Any, tuple[int, Explanation]] = {}
     for job in EXPLAINED.all():
         repeats = [place for place, view in enumerate(views) if explains(job, view)]

@@ -22,7 +22,7 @@ from engine.viewing import event_times, playing, seen_markup, seen_times
 from engine.viewing.event_times import EventRates
 from engine.viewing.playing import PlayableClip
 from engine.viewing.seen_markup import RowHead
-from ui.widgets import contact_sheets, notices
+from ui.widgets import choices, contact_sheets, notices
 from ui.widgets.contact_sheets import BY_FILES
 from ui.widgets.run_settings import link_of
 from ui.widgets.text import count, escape
@@ -31,8 +31,8 @@ RATES, ENDS = "compare_rates", "compare_rates_ends"
 SHORT_US = 200_000  # a shorter recording of raw events is shown as a whole
 STEPS = 500  # of the slider, at most
 LENGTH, MOMENT = "compare_window", "compare_moment"
-LENGTHS_MS = (1, 2, 5, 10, 20, 50, 100, 200, 500, 1000)
-DEFAULT_MS = 20
+LENGTHS_MS = ("1", "2", "5", "10", "20", "50", "100", "200", "500", "1000")
+DEFAULT_MS = "20"
 SLIDER_STEPS = 200  # positions of the slider, at most
 KEPT_S = 600  # an event stream leaves the memory when nobody has used it for so long
 
@@ -66,7 +66,7 @@ def _rate_chart(sample: Sample, rates: EventRates, options: MediaOptions) -> Non
     part = f"the window {window} is shown" if window else shown
     notices.small(f"{held} in {rates.lasts}; {part}.", "rates")
     alt = charts.event_rates_words(rates, window)
-    st.altair_chart(charts.event_rates(rates, window), width="stretch", alt=alt)
+    st.altair_chart(charts.event_rates(rates, window), alt=alt)
     unit, length = rates.unit
     last = rates.duration_us + 1
     ends = [min(end, last) for end in ((window.start_us, window.end_us) if window else (0, last))]
@@ -101,7 +101,10 @@ def seen(sample: Sample, entries: Sequence[ModelEntry], options: MediaOptions) -
         with place:
             st.markdown(f"**{escape(entry.label)}**")
             with notices.telling(f"seen_{entry.name}"):
-                _pictures(sample, entry, options)
+                found = contact_sheets.seen(sample, entry.kind, options)
+                st.image(found.picture, width="stretch", alt=found.alt)
+                notices.small(found.caption, f"seen_{entry.name}")
+                notices.each(found.notes, f"seen_{entry.name}", notices.small)
     with notices.telling("seen_times"):
         _timeline(sample, entries, options)
     left, right = st.columns(2, gap="medium")
@@ -111,14 +114,6 @@ def seen(sample: Sample, entries: Sequence[ModelEntry], options: MediaOptions) -
             _clip(sample)
     with right:
         _scrubber(sample, options.window_of(sample))
-
-
-def _pictures(sample: Sample, entry: ModelEntry, options: MediaOptions) -> None:
-    found = contact_sheets.seen(sample, entry.kind, options)
-    st.image(found.picture, width="stretch", alt=found.alt)
-    notices.small(found.caption, f"seen_{entry.name}")
-    for number, note in enumerate(found.notes):
-        notices.small(note, f"seen_{entry.name}_{number}")
 
 
 def _timeline(sample: Sample, entries: Sequence[ModelEntry], options: MediaOptions) -> None:
@@ -173,10 +168,9 @@ def _scrubber(sample: Sample, part: Window | None) -> None:
 def _moment(stream: Events, part: Window | None) -> None:
     if part:
         st.caption(f"Of the window {part}; times count from its first event.")
-    length = st.selectbox(
-        "Window length (ms)", LENGTHS_MS, LENGTHS_MS.index(DEFAULT_MS), key=LENGTH,
-        bind="query-params", width=180,
-    )  # fmt: skip
+    lengths = {length: length for length in LENGTHS_MS}
+    title = "Window length (ms)"
+    length = int(choices.listed(title, lengths, LENGTH, default=DEFAULT_MS, width=180))
     begin, last = 0.0, stream.duration_ms - length
     if last <= 0:
         st.caption(f"The window holds the whole recording ({stream.duration_ms:,.1f} ms).")

@@ -17,13 +17,7 @@ from engine.analysis import compared as bars
 from engine.analysis.compared import ComparedModel, RunRange
 from engine.analysis.metrics import BY_NAME
 from engine.jobs.run_job import GENERATE
-from engine.palette import (
-    DECODE_COLOURS,
-    SERVER_COLOURS,
-    STAGE_COLOURS,
-    UNACCOUNTED,
-    family_colour,
-)
+from engine.palette import DECODE_COLOURS, SERVER_COLOURS, STAGE_COLOURS, UNACCOUNTED, family_colour
 from engine.quoting import NONE
 from engine.report.answer_part import PART_NAMES, figure, figures
 from engine.report.blocks import ReportTable
@@ -60,10 +54,8 @@ THIS_RUN, ORIGINAL = BY_NAME["total"].label, BY_NAME["uncached_total"].label
 @dataclass(frozen=True)
 class RunBar:
     """One model's row: its parts in ms, which of them were cached, and the words beside them.
-
-    `uncached` are the parts without cache, for a thin second bar.  `ends` is the range of the
-    totals of several runs.
-    """
+    `uncached`: the parts without cache, for a thin second bar.  `ends`: the range of several
+    totals."""
 
     label: str
     family: str
@@ -202,7 +194,6 @@ def ink(colour: str) -> str:
 
 
 def table(models: Sequence[ComparedModel]) -> ReportTable:
-    """The numbers of the bars and their sources: one row per stage, one column per model."""
     served = any(model.middle.served for model in models)
     columns = [_column(model, served) for model in models]
     rows = tuple((name, *(cells[name] for cells in columns)) for name in columns[0])
@@ -211,7 +202,6 @@ def table(models: Sequence[ComparedModel]) -> ReportTable:
 
 
 def head(model: ComparedModel, words: str) -> Markup:
-    """The head of a model's column, over its family's colour."""
     mark = Markup('<span class="model-head" style="border-color: {}">{}</span>')
     return mark.format(family_colour(model.family), words)
 

@@ -10,14 +10,13 @@ from markupsafe import Markup
 from engine.report.answer_part import FORMULAS
 from engine.report.blocks import Bullets, ReportTable
 from engine.types import OPTIONS, TITLES, RunOptions, RunRequest, Sample, value_of
-from ui.widgets import contact_sheets, notices
+from ui.widgets import blocks, contact_sheets, notices
 from ui.widgets.text import name_of
 
 RUN = "compare_run_changed"
 
 
 def settings(options: RunOptions) -> dict[str, str]:
-    """Every setting's name and its value in words."""
     return {TITLES[name]: words for name, words in options.settings.items()}
 
 
@@ -31,18 +30,14 @@ def changed(request: RunRequest) -> tuple[str, ...]:
 
 
 def shared(requests: Sequence[RunRequest]) -> tuple[str, ...]:
-    """The changed settings that all the runs have."""
     first, *others = [changed(request) for request in requests]
     return tuple(words for words in first if all(words in other for other in others))
 
 
 def own(requests: Sequence[RunRequest], model: str) -> list[str]:
     """The changed settings that only some runs have, this model's among them."""
-    found = next((one for one in requests if one.model == model), None)
-    if found is None:
-        return []
-    common = shared(requests)
-    return [words for words in changed(found) if words not in common]
+    found = [words for one in requests if one.model == model for words in changed(one)]
+    return [words for words in found if words not in shared(requests)]
 
 
 def row(subject: str, requests: Sequence[RunRequest]) -> None:
@@ -52,8 +47,6 @@ def row(subject: str, requests: Sequence[RunRequest]) -> None:
         chips(shared(requests) or ("default settings",))
         with st.popover("All settings", key="compare_all_settings", on_change="rerun") as menu:
             if menu.open:
-                from ui.widgets import blocks  # reports import much
-
                 meanings = tuple(f"{name}: {words}" for name, words in FORMULAS.items())
                 blocks.draw((table(requests), Bullets(meanings)), "settings")
 
@@ -76,10 +69,8 @@ def table(requests: Sequence[RunRequest]) -> ReportTable:
 def changes(
     shown: Sequence[RunRequest], sample: Sample | None, chosen: Sequence[RunRequest]
 ) -> tuple[str, ...]:
-    """What differs between the requests of the shown runs and the chosen ones, in words.
-
-    `chosen` is empty if nothing can be run; then the question and the settings are not compared.
-    """
+    """What differs between the requests of the shown runs and the chosen ones, in words; without
+    `chosen` ones, which cannot be run, the question and the settings are not compared."""
     if not shown:
         return ()
     first, found = shown[0], []

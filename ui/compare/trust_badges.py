@@ -62,7 +62,6 @@ PROVED_HELP = (
 
 
 def served_badge(served: Served) -> Badge:
-    """Which server answered, and what it says of the answer."""
     told = "; ".join(f"{name}: {value}" for name, value in served.told.items())
     word = f" In its own words: {escape(told)}." if told else ""
     return "the server's word", "blue", SERVED_HELP.format(served.host) + word
@@ -87,13 +86,11 @@ def certificate_badge(standing: Standing, command: str = "") -> Badge:
 
 
 def busy(load: MachineLoad) -> str:
-    """The explanation of the badge "busy machine", with figures."""
     return BUSY_HELP.format(load_words(load))
 
 
 def badges(row: ResultRow, loads: Sequence[MachineLoad | None] = ()) -> list[Badge]:
-    """All that affects how far the times can be trusted; `loads`: of all runs that are shown, if
-    they are several."""
+    """What affects how far the times can be trusted; `loads`: of all shown runs, if several."""
     command = certificates.command(row.model, row.ran)
     found = [certificate_badge(row.standing, command)]
     if row.served:

@@ -1,1 +1,0 @@
-"""The parts of the Models page: cards, their actions, memory, and the feature cache."""

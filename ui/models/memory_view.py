@@ -1,5 +1,5 @@
 """Memory: of each device, with a bar of what is used and the sizes of its models; and the feature
-cache on disk, which imports torch: a background thread imports it.
+cache on disk, which imports torch.
 
 The bars refresh themselves, and redraw the whole page when any visitor loaded or unloaded a model.
 """
@@ -20,18 +20,16 @@ from engine.models.checkpoint import ModelEntry
 from engine.quoting import gib
 from engine.verify import certificates
 from ui.models import model_actions
-from ui.widgets import notices, preparation
+from ui.widgets import notices
 from ui.widgets.text import count, escape
 
 if TYPE_CHECKING:
-    from engine.pipeline.feature_cache import CacheState
+    from engine.pipeline.feature_cache import CacheState, FeatureCache
 
 IDLE_S = 3.0  # each refresh uses the CPU that may be timed
 LIVE_S = 1.0
-OTHER_USE = "other use"
 CLEARED = "models_cleared"  # a sentence about the last clearing
 UNKNOWN = "a checkpoint that is not in models.toml"
-INDEX = "Index"
 
 
 def devices(entries: Sequence[ModelEntry]) -> None:
@@ -65,7 +63,7 @@ def sizes(
     order = [entry for entry in entries if entry in held]
     order += [entry for entry in held if entry not in order]
     rest = max(0, memory.total - memory.free - sum(held.values()))
-    return [*((entry.label, gib(held[entry])) for entry in order), (OTHER_USE, gib(rest))]
+    return [*((entry.label, gib(held[entry])) for entry in order), ("other use", gib(rest))]
 
 
 def _is_on(memory: Memory, place: str) -> bool:
@@ -85,12 +83,12 @@ def facts(rows: Iterable[tuple[str, str]], about: str) -> str:
 
 
 def cache(entries: Sequence[ModelEntry]) -> None:
-    """The feature cache, once it is imported: location, entries, hit rate, clearing it."""
     st.subheader("Feature cache", anchor=False)
     with st.spinner("Opening the feature cache …"):
-        kept = preparation.cache_code().result()
+        from engine.pipeline import feature_cache
     with notices.telling("features", notices.problem):
-        state = kept.shared().state()
+        kept = feature_cache.shared()
+        state = kept.state()
         held = f"{gib(state.bytes)} of {gib(state.limit_bytes)}"
         share = min(1.0, state.bytes / max(1, state.limit_bytes))
         st.progress(share, text=escape(f"{held}; then the oldest entries are removed"))
@@ -101,7 +99,7 @@ def cache(entries: Sequence[ModelEntry]) -> None:
             *cached_sizes(state, entries),
         ]
         st.html(facts(rows, "Feature cache"))
-        _clearing(state)
+        _clearing(kept, state)
 
 
 def hit_rate(state: CacheState) -> str:
@@ -123,22 +121,23 @@ def cached_sizes(state: CacheState, entries: Sequence[ModelEntry]) -> list[tuple
         labels[digest] = [f"{UNKNOWN} ({digest[:12]})"]
     rows = [(", ".join(names), gib(state.checkpoints[one][1])) for one, names in labels.items()]
     index = state.bytes - sum(size for _, size in state.checkpoints.values())
-    return [*rows, (INDEX, gib(max(0, index)))]
+    return [*rows, ("Index", gib(max(0, index)))]
 
 
-def _clearing(state: CacheState) -> None:
+def _clearing(kept: FeatureCache, state: CacheState) -> None:
     words = f"all {count(state.entries, 'entry', 'entries')} ({gib(state.bytes)})"
     with st.popover("Clear …", key="models_clear", disabled=not state.entries):
         notices.small(f"Clear {words}? The next runs encode their pictures again.", "clear")
-        st.button("Clear", type="primary", key="models_clear_yes", on_click=_clear, args=(words,))
+        key, args = "models_clear_yes", (kept, words)
+        st.button("Clear", type="primary", key=key, on_click=_clear, args=args)
     if cleared := st.session_state.get(CLEARED):
         notices.small(cleared, "cleared")
 
 
-def _clear(words: str) -> None:
+def _clear(kept: FeatureCache, words: str) -> None:
     done = f"Cleared {words}."
     try:
-        preparation.cache_code().result().shared().clear()
+        kept.clear()
     except CacheError as error:
         done = str(error)
     st.session_state[CLEARED] = done

@@ -35,7 +35,6 @@ BUTTONS: dict[Action, tuple[str, str, str]] = {  # label, what the job does, hel
 
 
 def of(entry: ModelEntry) -> ModelJob | None:
-    """The last job of this model."""
     return next((job for job in reversed(JOBS.all()) if job.entry == entry), None)
 
 
@@ -46,10 +45,9 @@ def start(entry: ModelEntry, action: Action) -> None:
 
 
 def show(entry: ModelEntry, loadable: bool, hashable: bool) -> None:
-    """The live job, or the buttons and the outcome of the last job."""
     job = of(entry)
     if job is not None and not job.ended:
-        followed_runs.bar(job, LOOK_S, progress)
+        followed_runs.bar(job, LOOK_S, doing)
         settled = job.stopping or job.action == "unload"
         st.button(
             "Cancel", key=f"models_cancel_{entry.name}", on_click=job.cancel, disabled=settled
@@ -72,17 +70,12 @@ def show(entry: ModelEntry, loadable: bool, hashable: bool) -> None:
         notices.small(f"Unloaded: {gib(job.freed)} of weights freed.", f"model_{entry.name}")
 
 
-def progress(job: ModelJob) -> tuple[float, str]:
-    share = job.done / job.total if job.total else 0.0
-    return min(1.0, share), doing(job)
-
-
 def doing(job: ModelJob) -> str:
     if job.stopping:
         return f"Cancelling … {job.elapsed_s:,.0f} s"
-    step = ""
+    step, (done, total) = "", job.progress
     if job.step == "hash":
-        step = f": {gib(job.done)} of {gib(job.total)} read for the hash"
+        step = f": {gib(done)} of {gib(total)} read for the hash"
     elif job.step == "weights":
-        step = f": {job.done:,} of {job.total:,} weights"
+        step = f": {done:,} of {total:,} weights"
     return f"{BUTTONS[job.action][1]}{step} … {job.elapsed_s:,.0f} s"

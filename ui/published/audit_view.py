@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
+import pandas as pd
 import streamlit as st
 
 from engine.published.audit import RULES, SEVERITIES, AuditFinding, Rule, Severity, audit
@@ -15,9 +16,6 @@ from engine.report.blocks import ReportTable
 from ui.published.opened_sets import OpenedSets
 from ui.widgets import blocks, notices
 from ui.widgets.text import count
-
-if TYPE_CHECKING:
-    import pandas as pd
 
 ALL = "All files"
 MARKS: dict[Severity, tuple[str, str]] = {
@@ -32,7 +30,6 @@ Entry = tuple[str, ResultFile, AuditFinding]  # the key of its widgets
 
 
 def show(found: OpenedSets) -> None:
-    """The files, then their findings rule by rule, errors first."""
     blocks.draw([published_report.files_table(found.files, found.corrected)], "imported_files")
     for index, file in enumerate(found.files):
         if file.message:
@@ -48,7 +45,6 @@ def show(found: OpenedSets) -> None:
 
 
 def _chosen(found: OpenedSets) -> list[Entry]:
-    """The findings of the chosen severities and file."""
     left, right = st.columns([2, 3], vertical_alignment="bottom")
     severities = left.pills(
         "Severity",
@@ -95,7 +91,6 @@ def _rule(rule: Rule, entries: Sequence[Entry], found: OpenedSets) -> None:
 
 
 def _evidence(key: str, file: ResultFile, finding: AuditFinding) -> None:
-    """The figures of a finding, then its records or their paths in the file."""
     rows = tuple((name, number(value)) for name, value in finding.figures.items())
     tables = [ReportTable("Figures", ("in the file's units", "value"), rows)] if rows else []
     records = lines(file, finding)
@@ -113,8 +108,6 @@ def _evidence(key: str, file: ResultFile, finding: AuditFinding) -> None:
 
 def lines(file: ResultFile, finding: AuditFinding) -> pd.DataFrame:
     """The records that a finding names: path, counts, recorded times in ms."""
-    import pandas as pd
-
     paths, rows = set(finding.paths), list[dict[str, Any]]()
     for recorded, corrected in zip(file.records, file.corrected, strict=True):
         if recorded.path not in paths or finding.model not in ("", recorded.model):

@@ -67,7 +67,6 @@ def _draw(of: Of, draft: str, target: str, stated: Iterable[Block] = ()) -> None
 
 
 def verdict(found: Acceptance) -> str:
-    """Conclusions from the shuffled baseline and the predicted speed-up."""
     parts = [_outlook(found.speedup)]
     if found.says_something is not None:
         parts.insert(0, MATCHES[found.says_something])
@@ -90,7 +89,6 @@ def _outlook(speedup: Range | None) -> str:
 
 
 def show_own(runs: OpenedRuns) -> None:
-    """Any two models of one run."""
     every = runs.table.groupby("number")["model"].unique()
     models = list(dict.fromkeys(model for names in every if len(names) > 1 for model in names))
     if not models:

@@ -20,22 +20,15 @@ from engine import settings
 from engine.errors import BadInput
 from engine.published.audit import audit
 from engine.published.claims.headlines import Headline, headlines
-from engine.published.read import (
-    RecordsError,
-    ResultFile,
-    imported_sets,
-    read_bytes,
-    read_files,
-)
+from engine.published.read import RecordsError, ResultFile, imported_sets, read_bytes, read_files
 from engine.quoting import listed
-from ui.widgets import notices
+from engine.storage.run_store import Stamp
+from ui.widgets import notices, uploads
 from ui.widgets.dataset_picker import on_loopback
-from ui.widgets.stored_runs import Stamp
 from ui.widgets.text import count, when
 
 KEPT = 12  # results kept at a time, over all visitors
 VISIT = "Files of this visit"
-MAX_MB = 64  # a file; server.maxUploadSize in .streamlit/config.toml says the same
 TOTAL_MB = 256
 MAX_FILES = 1_000
 INSTEAD = f"save them as a set with `{settings.COMMAND} import FOLDER --save NAME`."
@@ -49,7 +42,7 @@ SETS = "published_sets"  # the names of the chosen sets, in the URL
 MOST = 8  # open at once
 _ROUND = "published_import_round"
 _PROBLEM = "published_import"  # what went wrong
-_DONE = "published_import_done"
+_DONE = "published_import_done"  # the files that were just added
 TOLD = 5  # at most so many reasons
 
 
@@ -72,9 +65,8 @@ def dropped() -> tuple[DroppedFile, ...]:
     return files
 
 
-def drop(named: Iterable[tuple[str, bytes]]) -> tuple[DroppedFile, ...]:
-    """Adds files to the visit, each content once; returns the given ones.  BadInput if they are
-    too many."""
+def drop(named: Iterable[tuple[str, bytes]]) -> None:
+    """Adds files to the visit, each content once; BadInput if they are too many."""
     new = [
         DroppedFile(read_files.shown(name), data, hashlib.sha256(data).hexdigest())
         for name, data in named
@@ -85,8 +77,7 @@ def drop(named: Iterable[tuple[str, bytes]]) -> tuple[DroppedFile, ...]:
         raise BadInput(f"{len(every):,} files are more than {MAX_FILES:,} per visit: {INSTEAD}")
     if size > TOTAL_MB:
         raise BadInput(f"{size:,.0f} MB are more than {TOTAL_MB} MB per visit: {INSTEAD}")
-    st.session_state[_DROPPED] = every
-    return tuple(dict.fromkeys(new))
+    st.session_state[_DROPPED], st.session_state[_DONE] = every, tuple(dict.fromkeys(new))
 
 
 def forget() -> None:
@@ -152,14 +143,13 @@ def _read(names: Sequence[str]) -> tuple[ResultFile, ...]:
 
 
 def panel(expanded: bool) -> None:
-    """Where files are added; open if there is nothing else to show."""
     key = "published_import" if expanded else "published_import_more"
     with st.expander("Import published result files", expanded=expanded, key=key):
         notices.small(WHAT, "imported_what")
         left, right = st.columns(2) if on_loopback() else (st.container(), None)
         uploader = f"published_import_files_{st.session_state.get(_ROUND, 0)}"  # empty after a drop
         left.file_uploader(
-            f"Drop JSON files here (at most {MAX_MB} MB each, {TOTAL_MB} MB in all)",
+            f"Drop JSON files here (at most {uploads.MAX_MB} MB each, {TOTAL_MB} MB in all)",
             type="json",
             accept_multiple_files=True,
             key=uploader,
@@ -180,7 +170,7 @@ def panel(expanded: bool) -> None:
 
 def _take(key: str) -> None:
     if files := st.session_state.get(key):
-        notices.attempt(_PROBLEM, _bring, [(one.name, one.getvalue()) for one in files])
+        notices.attempt(_PROBLEM, drop, [(one.name, one.getvalue()) for one in files])
         st.session_state[_ROUND] = st.session_state.get(_ROUND, 0) + 1
 
 
@@ -196,17 +186,12 @@ def _find(typed: str) -> None:
     except RecordsError as error:
         problems.append(str(error))
     if brought:
-        notices.attempt(_PROBLEM, _bring, brought)
+        notices.attempt(_PROBLEM, drop, brought)
     if problems:
         notices.keep("\n".join(problems[:TOLD]), _PROBLEM)
 
 
-def _bring(named: list[tuple[str, bytes]]) -> None:
-    st.session_state[_DONE] = drop(named)
-
-
 def say_added() -> None:
-    """Which of the files just added could be read."""
     added = st.session_state.pop(_DONE, [])
     unusable = [file.name for file in added if file.read.status == "unknown"]
     if read := len(added) - len(unusable):
@@ -217,7 +202,6 @@ def say_added() -> None:
 
 
 def visit() -> None:
-    """Offers to keep the visit's files as a set."""
     if not dropped():
         return
     held = f"{VISIT}: {count(len(dropped()), 'file')}, without a link."
@@ -233,8 +217,7 @@ def visit() -> None:
 
 
 def _save() -> None:
-    """Keeps the readable files as a set and opens it instead of the visit's files; RecordsError if
-    it cannot."""
+    """Keeps the readable files and opens their set instead; RecordsError if it cannot."""
     name = str(st.session_state.get("published_import_name", "")).strip()
     every = dropped()
     usable = [(file.name, file.data) for file in every if file.read.status != "unknown"]
@@ -246,7 +229,6 @@ def _save() -> None:
 
 
 def head(one: imported_sets.Kept) -> None:
-    """A kept set in a line; offers to delete it."""
     with st.container(horizontal=True, vertical_alignment="center"):
         words = f"{one.name} · imported {when(one.imported)} · {count(one.files, 'file')}"
         notices.small(words, f"imported_head_{one.name}")

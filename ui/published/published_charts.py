@@ -58,10 +58,8 @@ def matching(found: Acceptance) -> list[ChartBlock]:
 
 
 def claim(headline: Headline, corrected: bool) -> list[ChartBlock]:
-    """Ratios on a log scale, with lines at the claimed ratio and at 1 (equally fast).
-
-    A row per file with both times has the interval of the median over clips.
-    """
+    """Ratios on a log scale, with lines at the claimed ratio and at 1 (equally fast).  A row per
+    file with both times has the interval of the median over clips."""
     rows: list[dict[str, Any]] = []
     for one in headline.evidence:
         ratio, span = one.ratio(corrected), one.paired
@@ -92,8 +90,7 @@ def claim(headline: Headline, corrected: bool) -> list[ChartBlock]:
 
 
 def speedups(found: Sequence[Acceptance], chosen: int) -> list[ChartBlock]:
-    """Predicted speed-up with its interval, and the ceiling, over the draft length, with lines at
-    the chosen one and at 1x."""
+    """Predicted speed-up and ceiling by draft length; lines at the chosen one and at 1x."""
     timed = [(one, one.speedup) for one in found if one.speedup is not None]
     rows: list[dict[str, Any]] = [
         {"name": PREDICTED, "at": one.gamma, **_ends(speedup)} for one, speedup in timed

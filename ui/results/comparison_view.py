@@ -18,8 +18,7 @@ from engine.analysis.results_table import LensName
 from engine.report import charts, document, drawers, gate_text
 from engine.report.comparison_part import IN_WORDS, paired_table, sentence, speedup_parts
 from ui.results import opened_runs, overview
-from ui.results.opened_runs import OpenedRuns
-from ui.results.result_sources import Source
+from ui.results.opened_runs import OpenedRuns, Source
 from ui.widgets import blocks, choices, links, notices
 from ui.widgets.text import count, escape
 
@@ -73,8 +72,7 @@ def pair(opened: OpenedRuns) -> tuple[str, str]:
 
 
 def _main_metrics(opened: OpenedRuns, name: LensName, a: str, b: str) -> Comparison:
-    """The main metrics in sentences, in which Model A and Model B are called A and B; returns the
-    comparison of total time."""
+    """In sentences in which the models are A and B; returns the comparison of total time."""
     st.subheader("Paired differences", anchor=False, help=PAIRED_HELP)
     comparisons = [opened_runs.comparison(opened, name, a, b, metric) for metric in IN_WORDS]
     with st.container(border=True, key="results_differences"):
@@ -115,7 +113,6 @@ def _scatter(opened: OpenedRuns, name: LensName, a: str, b: str) -> None:
     st.altair_chart(
         charts.scatter(both, a, b, kind),
         alt=words,
-        width="stretch",
         key="results_scatter",
         on_select=_open_point,
         selection_mode=charts.POINT,
@@ -139,7 +136,6 @@ def _all(opened: OpenedRuns, name: LensName, a: str, b: str) -> None:
 
 
 def _gate(opened: OpenedRuns) -> None:
-    """The verdicts on the newer of two runs."""
     st.subheader("Gate: is the newer run worse?", anchor=False)
     sides = base, new = base_and_new(opened.sources)
     named = f"BASE: {base.name} · {base.key}\nNEW: {new.name} · {new.key}"
@@ -159,7 +155,12 @@ def _gate(opened: OpenedRuns) -> None:
     same = all(titles[0][name] == titles[1][name] for name in titles[0].keys() & titles[1].keys())
     with notices.telling("results_gate_refused"):
         report = _gated(opened, metrics, margin, titled=same)
-        _gate_report(report, sides)
+        blocks.draw(gate_text.blocks(report, chart=True), "results_gate")
+        for one in report.answers:
+            for change in one.changed[: gate_text.MOST]:
+                name, keys = escape(f"{change.sample}, {one.label}"), [base.key, new.key]
+                seen = {"results_view": "Samples", "results_sample": change.sample}
+                links.to_results(name, keys, **seen)
         _downloads(report, lambda: _gated(opened, metrics, margin, titled=False))
     if not (base.private or new.private):
         st.caption("From a terminal, with an exit code for CI:")
@@ -184,14 +185,6 @@ def _gated(opened: OpenedRuns, metrics: tuple[str, ...], margin: float, titled: 
 @opened_runs.cached("Reading the runs …")
 def _values(opened: OpenedRuns, number: int, titled: bool) -> RunValues:
     return gate.values_of(opened.runs[number], titled)
-
-
-def _gate_report(report: GateReport, sides: Sides) -> None:
-    blocks.draw(gate_text.blocks(report, chart=True), "results_gate")
-    for one in report.answers:
-        for change in one.changed[: gate_text.MOST]:
-            name, keys = escape(f"{change.sample}, {one.label}"), [side.key for side in sides]
-            links.to_results(name, keys, results_view="Samples", results_sample=change.sample)
 
 
 def _downloads(report: GateReport, named: Callable[[], GateReport]) -> None:

@@ -91,7 +91,6 @@ def show(opened: OpenedRuns) -> None:
 
 
 def _answer(opened: OpenedRuns, label: str, sample: str) -> Result:
-    """The label's first measured answer to the sample."""
     table = opened.table
     lines = table[(table["sample"] == sample) & (table["label"] == label)]
     lines = lines[(lines["phase"] == "measured") & (lines["error"] == "")]
@@ -139,7 +138,6 @@ def _draw(card: DeckCard, pair: Sequence[Result], votes: Sequence[Vote], blind: 
 
 
 def voted_answer(line: Any) -> VotedAnswer:
-    """The key of an answer, from its line of the table."""
     return VotedAnswer(str(line["run"]), str(line["model"]), int(line["repeat"]))
 
 

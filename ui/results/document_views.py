@@ -49,7 +49,7 @@ def accuracy(opened: OpenedRuns) -> None:
     blocks.draw(list(choice_part.conclusions(found)), "results_accuracy")
     if any(one.accuracy for one in found.choices):
         words = charts.choice_words(found.choices)
-        st.altair_chart(charts.choices(found.choices, opened.families), alt=words, width="stretch")
+        st.altair_chart(charts.choices(found.choices, opened.families), alt=words)
         st.caption(LEGEND)
     else:
         notices.hint(NOTHING)
@@ -59,7 +59,6 @@ def accuracy(opened: OpenedRuns) -> None:
 
 
 def robustness(opened: OpenedRuns) -> None:
-    """Accuracy and changed answers of a sweep by strength: a chart and a table per measure."""
     found = opened_runs.findings(opened).robustness
     if found is None:  # no run is perturbed
         return
@@ -70,7 +69,7 @@ def robustness(opened: OpenedRuns) -> None:
         key = f"results_robustness_{measure}"
         st.subheader(f"{curves.NAMES[measure]} by strength of the change", anchor=False)
         words = curves.words(found, measure)
-        st.altair_chart(curves.chart(found, measure), alt=words, width="stretch")
+        st.altair_chart(curves.chart(found, measure), alt=words)
         with st.expander("Table", key=key):
             blocks.draw([curves.table(found, measure)], key)
     lines = [f"• {definition}" for definition in curves.definitions(found)]
@@ -78,7 +77,6 @@ def robustness(opened: OpenedRuns) -> None:
 
 
 def references(opened: OpenedRuns) -> None:
-    """Attribute accuracy of demo scenes, overlap with reference answers."""
     found = opened_runs.findings(opened)
     blocks.draw(agreement(found), "results_agreement")
     others = has_choices(opened) or found.robustness
@@ -87,8 +85,7 @@ def references(opened: OpenedRuns) -> None:
 
 
 def export(opened: OpenedRuns) -> None:
-    """A button per format, whose report is written when it is downloaded; then plans, journals,
-    models, machine, and the tensors between the stages."""
+    """A button per format; then plans, journals, models, machine, and the tensors."""
     notices.small(
         "Every sentence in a report is computed from the chosen runs. With thousands of results "
         "this takes a few seconds.",

@@ -1,4 +1,4 @@
-"""The chosen runs as one table, and the figures that the engine computes from it, cached.
+"""The runs that Results can open; the chosen ones as one table, and its figures, cached.
 
 A cache's key has the files' sizes and times of change.  Tables are shared between sessions and
 never changed.
@@ -6,13 +6,16 @@ never changed.
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from pathlib import Path
-from typing import TYPE_CHECKING, Any, ParamSpec, TypeVar
+from pathlib import Path, PurePath
+from typing import Any, ParamSpec, TypeVar
 
+import pandas as pd
 import streamlit as st
 
+from engine import settings
 from engine.analysis import agreement, model_summary, pairs, results_table
 from engine.analysis.agreement import DeckCard
 from engine.analysis.model_summary import Figure
@@ -20,14 +23,11 @@ from engine.analysis.pairs import Comparison
 from engine.analysis.results_table import Lens, LensName
 from engine.report.report_figures import Findings
 from engine.storage import annotations as feedback
-from engine.storage import explanations, plan_words, run_store
-from engine.storage.run_store import Run
-from ui.results import result_sources
-from ui.results.result_sources import Source
-from ui.widgets.stored_runs import Stamp
-
-if TYPE_CHECKING:
-    import pandas as pd
+from engine.storage import explanations, plan_words, run_details, run_store
+from engine.storage.run_details import RunDetails
+from engine.storage.run_store import Run, RunInfo, Stamp
+from ui.widgets import uploads
+from ui.widgets.text import count, when
 
 P = ParamSpec("P")
 R = TypeVar("R")
@@ -38,14 +38,85 @@ EQUAL = (
 )
 _STAMPS = "results_stamps"
 SOURCES, TABLES, COMPUTED = 10, 4, 64  # cache sizes, for all sessions together
+STALE_S = 3  # a released lock is noticed after this time at most
+
+
+@dataclass(frozen=True)
+class Source:
+    """A run of the list."""
+
+    info: RunInfo
+    details: RunDetails = run_details.NONE
+    details_problem: str = ""
+    baseline: bool = False  # other runs are compared with this one
+    private: bool = False  # a run of own files, for this visit only
+
+    @property
+    def key(self) -> str:
+        """Its name in links."""
+        return self.info.folder.name
+
+    @property
+    def title(self) -> str:
+        named = self.details.name or when(self.info.created) or self.info.id
+        return f"Baseline: {named}" if self.baseline else named
+
+    @property
+    def name(self) -> str:
+        """As part of a label: the users' name, otherwise the day and time."""
+        start = self.info.created.removesuffix("+00:00").replace("T", " ")
+        named = self.details.name or start or self.info.id
+        return f"{named} (baseline)" if self.baseline else named
+
+    @property
+    def dataset(self) -> str:
+        return PurePath(self.info.dataset).name
+
+    @property
+    def amount(self) -> str:
+        kept, planned = self.info.results, self.info.planned
+        rows = f"{count(kept, 'row')}, including warm-up"
+        if self.info.state != "finished":
+            return f"{rows}, {count(planned, 'result')} planned"
+        return count(kept, "result") if kept == planned else rows
+
+    def stamp(self) -> Stamp:
+        return run_store.stamp(self.info.folder)
+
+
+def named(chosen: Sequence[Source]) -> tuple[str, ...]:
+    """What tells the chosen runs apart in labels; with the id where several have one name."""
+    taken = Counter(source.name for source in chosen)
+    return tuple(
+        f"{source.name} · {source.info.id}" if taken[source.name] > 1 else source.name
+        for source in chosen
+    )
+
+
+def sources() -> tuple[Source, ...]:
+    """The baseline, then all other runs, newest first, those of this visit included; StoreError if
+    the runs folder cannot be read."""
+    base, own = settings.load().runs_dir, uploads.runs_folder()
+    pinned, _ = run_details.baseline(base)
+    found = [
+        Source(info, details=details, details_problem=problem, private=folder == own,
+               baseline=folder == base and info.folder.name == pinned)
+        for folder in filter(None, (base, own))
+        for info, details, problem in _stored(folder, run_store.stamps(folder, run_details.DETAILS))
+    ]  # fmt: skip
+    found.sort(key=lambda run: (run.baseline, run.info.created, run.info.id), reverse=True)
+    return tuple(found)
+
+
+@st.cache_data(max_entries=8, ttl=STALE_S, show_spinner=False)
+def _stored(base: Path, stamps: tuple[Stamp, ...]) -> tuple[tuple[RunInfo, RunDetails, str], ...]:
+    return tuple((info, *run_details.read(info.folder)) for info in run_store.listing(base))
 
 
 @dataclass(frozen=True, eq=False)
 class OpenedRuns:
-    """The opened runs.  The column "number" of `table` is an index into the tuples.
-
-    problems: what could not be read of each run.
-    """
+    """The column "number" of `table` is an index into the tuples.  problems: what could not be read
+    of each run."""
 
     key: Key
     sources: tuple[Source, ...]
@@ -72,7 +143,7 @@ def cached(spinner: str = "", most: int = COMPUTED) -> Callable[[Callable[P, R]]
 def open_(chosen: Sequence[Source]) -> OpenedRuns:
     """Opens one or more own runs; StoreError if one cannot be read."""
     # A label may contain the run's name, so a new name makes a new table.
-    names = result_sources.names(chosen)
+    names = named(chosen)
     key = tuple(
         (f"{source.key}\n{name}", _stamp(source))
         for source, name in zip(chosen, names, strict=True)
@@ -99,32 +170,28 @@ def _joined(key: Key, _tables: tuple[pd.DataFrame, ...], names: tuple[str, ...])
 
 def grown(chosen: Sequence[Source]) -> bool:
     """Whether a live run has more results than are shown."""
-    return any(_kept().get(source.key, source.stamp()) != source.stamp() for source in chosen)
-
-
-def read_again() -> None:
-    _kept().clear()
+    shown = shown_stamps()
+    return any(shown.get(one.key, one.stamp()) != one.stamp() for one in chosen)
 
 
 def _stamp(source: Source) -> Stamp:
     """A live run is shown as it was when opened, until the visitor reloads it."""
     if source.info.state != "running":
-        _kept().pop(source.key, None)
+        shown_stamps().pop(source.key, None)
         return source.stamp()
-    return _kept().setdefault(source.key, source.stamp())
+    return shown_stamps().setdefault(source.key, source.stamp())
 
 
-def _kept() -> dict[str, Stamp]:
+def shown_stamps() -> dict[str, Stamp]:
+    """The stamps of live runs as this session shows them; without them they are read again."""
     stamps: dict[str, Stamp] = st.session_state.setdefault(_STAMPS, {})
     return stamps
 
 
 def sides(opened: OpenedRuns) -> tuple[str, str]:
-    """The two labels that are compared first: A, and the reference B.
-
-    Of several runs the baseline is the reference, otherwise the oldest one, and A is the same model
-    in another run if it is there.
-    """
+    """The two labels that are compared first: A, and the reference B.  Of several runs the baseline
+    is the reference, otherwise the oldest one, and A is the same model in another run if it is
+    there."""
     labels = opened.labels
     lines = opened.table.drop_duplicates("label").set_index("label")
     models, numbers = lines["model"], lines["number"]
@@ -139,8 +206,7 @@ def sides(opened: OpenedRuns) -> tuple[str, str]:
 
 
 def default_lens(opened: OpenedRuns) -> tuple[LensName, str]:
-    """The lens in which the chosen results can be compared, and the reason if it is not the
-    natural one."""
+    """The lens in which the runs can be compared, and why it is not the natural one."""
     rules = {run.id: plan_words.settings(run.header.plan)["length"] for run in opened.runs}
     if len(set(rules.values())) > 1 and len(look(opened, "first").table):
         told = "; ".join(dict.fromkeys(rules.values()))
@@ -162,7 +228,6 @@ def look(opened: OpenedRuns, name: LensName) -> Lens:
 
 @cached("Computing figures …")
 def figures(opened: OpenedRuns, name: LensName) -> tuple[Figure, ...]:
-    """All figures for one choice of answer lengths."""
     if name == "natural" and not opened.table["forced"].any():
         shown = findings(opened).figures  # the same results
         return tuple(figure for figure in shown if figure.group == "measured")

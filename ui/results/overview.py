@@ -131,7 +131,6 @@ def _first_line(found: OpenedRuns, whole: Findings) -> None:
 
 
 def verdict(lines: Sequence[str]) -> None:
-    """The first line as a heading, the others below."""
     for head in lines[:1]:
         st.subheader(escape(head), anchor=False)
     if rest := "\n".join(lines[1:]):
@@ -161,9 +160,9 @@ def _badges(whole: Findings) -> None:
 def _bars(found: OpenedRuns, figures: tuple[Figure, ...]) -> None:
     st.subheader("Stages", anchor=False)
     shown = model_summary.stage_medians(figures, found.labels)
-    st.altair_chart(charts.stage_bars(shown), alt=charts.stage_words(shown), width="stretch")
-    for place, sentence in enumerate(model_summary.alone(found.table).values()):
-        notices.small(sentence, f"results_alone_{place}")
+    st.altair_chart(charts.stage_bars(shown), alt=charts.stage_words(shown))
+    alone = model_summary.alone(found.table).values()
+    notices.each(alone, "results_alone", notices.small)
     missing = [
         f"{label}: {', '.join(absent)}"
         for label, parts in shown.items()
@@ -182,11 +181,8 @@ def _distribution(found: OpenedRuns, name: LensName) -> None:
     if lines.empty:
         st.caption("No result has a measured value of this metric.")
         return
-    st.altair_chart(
-        charts.distribution(lines, found.families, kind.title),
-        alt=charts.distribution_words(lines, kind.title),
-        width="stretch",
-    )
+    chart = charts.distribution(lines, found.families, kind.title)
+    st.altair_chart(chart, alt=charts.distribution_words(lines, kind.title))
     thin = lines.groupby("label").size().max() > charts.DOTS
     st.caption(
         "Dots: results. Box: first to third quartile. Line: median."

@@ -1,13 +1,11 @@
 """The runs on Results: the field where they are chosen, and a line for each chosen one (settings,
-problems; name, tags, baseline, deletion).
-
-The choice is in the URL.
-"""
+problems; name, tags, baseline, deletion)."""
 
 from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Mapping, Sequence
+from typing import Any
 
 import streamlit as st
 
@@ -16,9 +14,8 @@ from engine.errors import StoreError
 from engine.report import bundle
 from engine.storage import plan_words, run_details, run_store
 from engine.storage.run_details import MAX_NAME_CHARS, MAX_TAGS
-from ui.results import result_sources
-from ui.results.opened_runs import OpenedRuns
-from ui.results.result_sources import Source
+from ui.results import opened_runs
+from ui.results.opened_runs import OpenedRuns, Source
 from ui.widgets import dataset_picker, links, notices, uploads
 from ui.widgets.text import count, escape, when
 
@@ -44,10 +41,9 @@ NOT_HERE = (
 
 
 def choose() -> list[Source] | None:
-    """Draw the field; returns the chosen runs, the baseline and newer ones first; None if there is
-    no run at all."""
+    """Draws the field; the chosen runs, baseline and newer ones first; None without any run."""
     try:
-        runs = result_sources.runs()
+        runs = opened_runs.sources()
     except StoreError as error:
         notices.problem(str(error), "results_runs")
         return []
@@ -163,9 +159,8 @@ def _put(keys: list[str]) -> None:
 
 
 def head(opened: OpenedRuns) -> None:
-    """A line per run, with its problems."""
     chips = plan_words.chips([source.info.settings for source in opened.sources])
-    names = result_sources.names(opened.sources)
+    names = opened_runs.named(opened.sources)
     for source, name, problems, found in zip(
         opened.sources, names, opened.problems, chips, strict=True
     ):
@@ -181,8 +176,7 @@ def head(opened: OpenedRuns) -> None:
             with st.popover("Edit", key=f"results_edit_{key}"):
                 _edit(source)
                 notices.said(key)
-        for number, problem in enumerate(filter(None, (*problems, source.details_problem))):
-            notices.notice(problem, f"head_{key}_{number}")
+        notices.each(filter(None, (*problems, source.details_problem)), f"head_{key}")
 
 
 def _edit(source: Source) -> None:
@@ -190,24 +184,13 @@ def _edit(source: Source) -> None:
     key, name, tags = source.key, f"results_name_{source.key}", f"results_tags_{source.key}"
     st.session_state[name] = source.details.name
     st.session_state[tags] = list(source.details.tags)
+    keep: dict[str, Any] = {"on_change": notices.attempt, "args": (key, _keep, source)}
     st.text_input(
-        "Name",
-        key=name,
-        max_chars=MAX_NAME_CHARS,
-        placeholder="A name for this run",
-        on_change=notices.attempt,
-        args=(key, _keep, source),
+        "Name", key=name, max_chars=MAX_NAME_CHARS, placeholder="A name for this run", **keep
     )
-    st.multiselect(
-        "Tags",
-        sorted({tag for one in result_sources.runs() for tag in one.details.tags}),
-        key=tags,
-        accept_new_options=True,
-        max_selections=MAX_TAGS,
-        placeholder="Choose or type a tag",
-        on_change=notices.attempt,
-        args=(key, _keep, source),
-    )
+    every = sorted({tag for one in opened_runs.sources() for tag in one.details.tags})
+    keep |= {"max_selections": MAX_TAGS, "placeholder": "Choose or type a tag"}
+    st.multiselect("Tags", every, key=tags, accept_new_options=True, **keep)
     notices.small(f"Run {source.info.id}", f"edit_{key}")
     if not source.private:
         words = "Unpin the baseline" if source.baseline else "Pin as the baseline"
@@ -244,6 +227,6 @@ def _delete(source: Source) -> None:
     if source.baseline:
         run_details.unpin(base)
     left = [key for key in st.session_state[KEYS] if key != source.key]
-    newest = newest_finished(result_sources.runs())
+    newest = newest_finished(opened_runs.sources())
     _put(left or ([newest.key] if newest else []))
     notices.keep(f"Deleted the run {source.details.name or source.info.id}.", DELETED)

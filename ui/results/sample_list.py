@@ -1,13 +1,11 @@
-"""The samples of the chosen runs as a list: filters, order, pages.
-
-Only one page of rows is sent to the browser.
-"""
+"""The samples of the chosen runs as a list: filters, order, pages."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
+import pandas as pd
 import streamlit as st
 
 from engine.errors import StoreError
@@ -15,13 +13,9 @@ from engine.storage import annotations as feedback
 from engine.storage.annotations import Feedback
 from engine.storage.plan import Task
 from ui.results import comparison_view, opened_runs
-from ui.results.opened_runs import OpenedRuns
-from ui.results.result_sources import Source
+from ui.results.opened_runs import OpenedRuns, Source
 from ui.widgets import choices
 from ui.widgets.text import count
-
-if TYPE_CHECKING:
-    import pandas as pd
 
 SAMPLE, PAGE = "results_sample", "results_page"  # in the URL
 LISTED = "results_listed"  # in the session: the sample that was open before
@@ -180,8 +174,7 @@ def choose(opened: OpenedRuns) -> str | None:
 
 
 def _turn(names: list[str], rows: int, pages: int, chosen: str | None) -> None:
-    """Turn to the page of a sample that has just been opened or closed, and to the last page if
-    there are fewer now."""
+    """To the page of a sample that was just opened or closed, or to the last one."""
     before, st.session_state[LISTED] = st.session_state.get(LISTED), chosen
     turned = chosen or before
     kept = PAGE in st.session_state or PAGE in st.query_params  # not after another view
@@ -208,7 +201,6 @@ def neighbours(names: Sequence[str], at: int | None, parameter: str) -> None:
 
 
 def _table(opened: OpenedRuns, shown: pd.DataFrame, chosen: str | None) -> None:
-    """One page; choosing a row opens its sample."""
     ids = [str(name) for name in shown.index]
     # A different page, order or open sample needs a new table.
     key = f"results_rows_{hash((tuple(ids), chosen))}"

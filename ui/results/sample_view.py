@@ -44,10 +44,8 @@ THUMBS: tuple[Thumb, Thumb] = ("down", "up")  # in the order of st.feedback's va
 
 @dataclass(frozen=True)
 class Result:
-    """One result of the sample: its line of the table and its run.
-
-    whole: the row as stored; None where it cannot be read again.  tone: the colour of its label.
-    """
+    """One result of the sample: its line of the table, its run, and the whole row as stored, None
+    where it cannot be read again.  tone: the colour of its label."""
 
     label: str
     line: Mapping[str, Any]
@@ -102,15 +100,8 @@ def _results(opened: OpenedRuns, name: str) -> list[Result]:
     repeats = sorted({int(repeat) for repeat in lines["repeat"]})
     repeat = repeats[0] if repeats else 0
     if len(repeats) > 1:
-        repeat = st.selectbox(
-            "Repeat",
-            repeats,
-            format_func=lambda number: f"Repeat {number + 1} of {len(repeats)}",
-            key="results_repeat",
-            bind="query-params",
-            label_visibility="collapsed",
-            width=220,
-        )
+        names = {str(number): f"Repeat {number + 1} of {len(repeats)}" for number in repeats}
+        repeat = int(choices.listed("Repeat", names, "results_repeat", hidden=True, width=220))
     shown = lines[lines["repeat"] == repeat].to_dict("records")
     shown.sort(key=lambda line: opened.labels.index(line["label"]))  # a run by turns rotates them
     return [result_of(opened, line) for line in shown]
@@ -194,19 +185,14 @@ def _mark(result: Result, mark: Feedback) -> None:
     key = f"{result.run.folder.name}_{result.task.model}_{result.task.sample}_{result.task.repeat}"
     thumb, note = f"results_thumb_{key}", f"results_note_{key}"
     args = (key, _keep, result, thumb, note)
+    keep: dict[str, Any] = {"on_change": notices.attempt, "args": args}
     st.session_state[thumb] = THUMBS.index(mark.thumb) if mark.thumb else None
     st.session_state.setdefault(note, mark.note)
     with st.container(horizontal=True, vertical_alignment="center"):
-        st.feedback("thumbs", key=thumb, on_change=notices.attempt, args=args)
-        st.text_input(
-            "Note",
-            key=note,
-            max_chars=MAX_NOTE_CHARS,
-            placeholder="A note about this answer",
-            label_visibility="collapsed",
-            on_change=notices.attempt,
-            args=args,
-        )
+        st.feedback("thumbs", key=thumb, **keep)
+        hint = "A note about this answer"
+        keep |= {"max_chars": MAX_NOTE_CHARS, "label_visibility": "collapsed"}
+        st.text_input("Note", key=note, placeholder=hint, **keep)
     notices.said(key)
 
 
@@ -267,8 +253,7 @@ def _timeline(results: Sequence[Result]) -> None:
         starts = {name: span.start_ms for name, span in stages.items() if span is not None}
         answers.append({**one.line, "starts": starts})
     st.subheader("Timeline", anchor=False)
-    words = charts.timeline_words(answers)
-    st.altair_chart(charts.timeline(answers), alt=words, width="stretch")
+    st.altair_chart(charts.timeline(answers), alt=charts.timeline_words(answers))
     st.caption("Bars: stages. Thin lines: new tokens.")
     if len(alone) < len(answered):
         left = ", ".join(result.label for result in answered if result not in alone)

@@ -159,7 +159,6 @@ def _compared(row: Verdict) -> Iterator[Block]:
 
 
 def _accounted(row: Verdict) -> Iterator[Block]:
-    """A small chart per stage, then all figures."""
     from ui.verify import verify_charts  # altair and pandas: imported when the first chart is drawn
 
     kinds = row.evidence["kinds"]
@@ -221,8 +220,7 @@ def _same(row: Verdict) -> Iterator[Block]:
         st.caption(f"Sample {escape(one['sample'])}")
         for side in ("there", "here"):
             seen = one[side]
-            marked = (SIDES[side], seen["pieces"], seen["ids"], one["position"])
-            st.html(tokens(*marked))
+            st.html(tokens(SIDES[side], seen["pieces"], seen["ids"], one["position"]))
     yield Paragraph(
         f"{len(differ)} of {len(row.evidence['samples'])} answers differ; rounding explains "
         f"{row.evidence['rounding']:.2g} nats."
@@ -247,7 +245,6 @@ def _why(row: Verdict) -> Iterator[Block]:
 
 
 def mark(outcome: str, help_text: str = "") -> str:
-    """An outcome as symbol and word."""
     symbol, word = MARKS[outcome]
     kind = "absent" if outcome in ("", "skipped", "refused") else outcome
     return (
@@ -257,7 +254,6 @@ def mark(outcome: str, help_text: str = "") -> str:
 
 
 def cells(contents: Sequence[str]) -> str:
-    """HTML pieces side by side, in columns of equal width."""
     inside = "".join(f'<span class="proof-cell">{content}</span>' for content in contents)
     style = f"grid-template-columns: repeat({len(contents)}, minmax(0, 1fr))"
     return f'<div class="proof-cells" style="{style}">{inside}</div>'
@@ -274,7 +270,6 @@ def heads(words: Iterable[tuple[str, str]]) -> str:
 
 
 def sentence(state: str, outcome: str, label: str, words: str) -> str:
-    """A model's outcome: its state, its name, what was found."""
     return (
         f'<div class="proof-headline"><span class="proof-state proof-{state}">'
         f"{escape_html(outcome)}</span> {escape_html(label)}: {escape_html(words)}</div>"
@@ -286,7 +281,6 @@ def about(text: str) -> str:
 
 
 def visible(piece: str) -> str:
-    """A token's text with visible white space."""
     return piece.replace("\n", "⏎").replace("\t", "⇥").replace(" ", "␣") or "(empty)"
 
 

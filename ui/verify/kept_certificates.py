@@ -42,8 +42,7 @@ def _toggled(key: str, name: str) -> None:
 
 
 def listed(entries: Sequence[ModelEntry], above: str = "") -> None:
-    """The certificates, the newest first.  `above`: the hash of the one whose checks the page shows
-    already."""
+    """The newest first.  `above`: the hash of the one whose checks the page shows already."""
     kept = certificates.stored_certificates()
     with st.container(key="verify_certificates", gap="xsmall"):
         st.subheader("Certificates", anchor=False, help="One JSON file per finished verification.")

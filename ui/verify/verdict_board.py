@@ -13,14 +13,7 @@ from streamlit.delta_generator import DeltaGenerator
 from engine.models import variants
 from engine.models.checkpoint import ModelEntry
 from engine.report.blocks import Bullets
-from engine.verify.report import (
-    WORST_FIRST,
-    Model,
-    Report,
-    passed_by_all,
-    shared,
-    summary,
-)
+from engine.verify.report import WORST_FIRST, Model, Report, passed_by_all, shared, summary
 from engine.verify.verdict import CHECKS, ONCE
 from ui.verify import evidence
 from ui.widgets import blocks
@@ -31,11 +24,9 @@ MAX_OPEN = 48
 
 
 class Board:
-    """The containers of a report on the page, and their content.
-
-    Each report has the same elements, whatever has ended or is open: Streamlit removes old elements
-    only when a script ends, so an extra one of an earlier report would stay below a running one.
-    """
+    """A report on the page.  Each has the same elements, whatever has ended or is open: Streamlit
+    removes old elements only when a script ends, so an extra one of an earlier report would stay
+    below a running one."""
 
     def __init__(self, report: Report, entries: Sequence[ModelEntry], name: str) -> None:
         self._name = name  # begins the keys, and the name of the open checks in the URL

@@ -1,1 +1,0 @@
-"""Widgets and helpers that several pages use."""

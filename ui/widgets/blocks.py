@@ -7,7 +7,6 @@ from functools import partial
 
 import streamlit as st
 
-from engine.report import drawers
 from engine.report.blocks import Block, Bullets, Contents, Heading, Paragraph, ReportTable
 from ui.widgets import notices
 from ui.widgets.text import escape
@@ -15,6 +14,8 @@ from ui.widgets.text import escape
 
 def draw(blocks: Iterable[Block], key: str) -> None:
     """The blocks in order; a page needs no list of contents."""
+    from engine.report import drawers  # imports much, which the first page lacks
+
     for number, block in enumerate(blocks):
         if isinstance(block, ReportTable):
             st.html(drawers.table_html(block))
@@ -30,7 +31,7 @@ def draw(blocks: Iterable[Block], key: str) -> None:
             if isinstance(chart, str):
                 st.html(chart)
             else:
-                st.altair_chart(chart, alt=block.words, width="stretch")
+                st.altair_chart(chart, alt=block.words)
 
 
 def downloads(
@@ -39,8 +40,7 @@ def downloads(
     name: str,
     key: str,
 ) -> None:
-    """A button per form (its title, MIME type and content), whose file NAME.FORM is written when it
-    is downloaded."""
+    """A button per form (title, MIME type, content): its file is written on download."""
     for form, (title, mime, what) in forms.items():
         with st.container(horizontal=True, vertical_alignment="center"):
             data, file, key_of = partial(write, form), f"{name}.{form}", f"{key}_{form}"

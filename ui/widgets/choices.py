@@ -1,4 +1,4 @@
-"""One of several names, as buttons or as a list, two of them, and numbers; all are in the URL."""
+"""One of several names, as buttons or a list, two of them, numbers, questions; all in the URL."""
 
 from __future__ import annotations
 
@@ -7,6 +7,7 @@ from typing import Any, Literal, TypeVar
 
 import streamlit as st
 
+from engine.prompts import DEFAULT_QUESTION
 from ui.widgets import links
 
 Name = TypeVar("Name", bound=str)
@@ -78,6 +79,11 @@ def number(
     links.check_number(key)
     more |= {"key": key, "bind": "query-params", "help": help_}
     return place.number_input(title, low, high, value, **more)
+
+
+def question(title: str, key: str, **more: Any) -> str:
+    """A question; `more`: as st.text_area takes it."""
+    return st.text_area(title, DEFAULT_QUESTION, key=key, bind="query-params", **more) or ""
 
 
 def two(

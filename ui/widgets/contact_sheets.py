@@ -7,7 +7,6 @@ get data URLs: st.image would convert WebP bytes to PNG at every rerun (0.1 s fo
 from __future__ import annotations
 
 import base64
-from pathlib import Path
 from typing import Any, NamedTuple
 
 import streamlit as st
@@ -21,10 +20,7 @@ from ui.widgets.text import count
 
 NOUNS: dict[MediaKind, str] = {"events": "event image", "video": "frame", "image": "frame"}
 # For caches: a sample changes with its files.
-BY_FILES: Any = {
-    Sample: lambda sample: f"{sample.id}\n{stamp_of(sample)}",
-    MediaOptions: repr,
-}
+BY_FILES: Any = {Sample: lambda sample: f"{sample.id}\n{stamp_of(sample)}", MediaOptions: repr}
 
 
 class ContactSheet(NamedTuple):
@@ -51,20 +47,14 @@ def seen(sample: Sample, kind: MediaKind, how: MediaOptions) -> ContactSheet:
     return ContactSheet(address(sheet), caption, alt, found.notes)
 
 
+@st.cache_data(max_entries=1024, show_spinner=False, hash_funcs=BY_FILES)
 def preview(sample: Sample) -> str | None:
-    """A data URL of a small picture of the sample, None if it has none.
-
-    Those of datasets are also kept on disk; a visitor's own files leave nothing behind.
-    """
-    kept = sample.sequence != OWN
-    return _preview(sample, stamp_of(sample), settings.load().thumbnails_dir if kept else None)
-
-
-@st.cache_data(max_entries=1024, show_spinner=False)
-def _preview(_sample: Sample, stamp: str, folder: Path | None) -> str | None:
-    picture = thumbnails.picture(_sample, stamp, folder)
+    """A data URL of a small picture of the sample, None if it has none.  Those of datasets are also
+    kept on disk; a visitor's own files leave nothing behind."""
+    folder = settings.load().thumbnails_dir if sample.sequence != OWN else None
+    picture = thumbnails.picture(sample, stamp_of(sample), folder)
     return None if picture is None else address(picture)
 
 
-def address(picture: bytes) -> str:
-    return f"data:image/webp;base64,{base64.b64encode(picture).decode()}"
+def address(picture: bytes, form: str = "webp") -> str:
+    return f"data:image/{form};base64,{base64.b64encode(picture).decode()}"

@@ -23,8 +23,7 @@ GLANCE_S = 0.3  # wait this long before showing a notice: the scenes may exist a
 
 
 def pick(key: str, place: Any = st) -> Path:
-    """The root chosen in `place`; a path that is not in the settings is accepted on localhost
-    only."""
+    """The root chosen in `place`; a path outside the settings works on localhost only."""
     current = settings.load()
     known = [DEMO, *(str(path) for path in current.datasets)]
     if not on_loopback():
@@ -65,15 +64,13 @@ def read(root: Path, first: bool = False) -> Dataset | None:
     if root == settings.load().demo_dir and making() and not _made(root, first):
         return None
     found = _read_once(root, _stamp(root))
-    for number, sentence in enumerate(found.problems[:3]):
-        notices.notice(sentence, f"dataset_{number}")
+    notices.each(found.problems[:3], "dataset")
     if not found.samples:
         raise DatasetError(f"{found.root} has no samples: choose another dataset.")
     return found
 
 
 def making() -> bool:
-    """Whether demo scenes are still to be made."""
     return demo_dataset.version(settings.load().demo_dir) != demo_dataset.VERSION
 
 

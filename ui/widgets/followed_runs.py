@@ -41,15 +41,21 @@ def stop(jobs: Sequence[Job]) -> None:
         time.sleep(0.01)
 
 
-def bar(job: J, every_s: float, words: Callable[[J], tuple[float, str]]) -> None:
-    """The progress of a job, to its end; `words`: the share that is done and the step."""
+def share(progress: tuple[int, int]) -> float:
+    """Of the steps that are done; 0 while their number is not known."""
+    done, total = progress
+    return min(1.0, done / total) if total else 0.0
+
+
+def bar(job: J, every_s: float, words: Callable[[J], str]) -> None:
+    """The progress of a job, to its end, and its step in words."""
 
     @st.fragment(run_every=every_s)
     def look() -> None:
         if job.ended:
             st.rerun()
-        share, text = words(job)
-        st.progress(share, text=queued(job.position) if job.state == "queued" else text)
+        text = queued(job.position) if job.state == "queued" else words(job)
+        st.progress(share(job.progress), text=text)
 
     look()
 
@@ -69,15 +75,9 @@ class Followed(Generic[J]):
         self.show(*jobs[: self.most])
 
     def show(self, *jobs: J) -> None:
-        """Show these jobs from now on."""
-        self.put([job.id for job in jobs])
-
-    def put(self, ids: list[str]) -> None:
-        """Show the jobs with these ids from now on."""
-        links.put(self.key, ids)
+        links.put(self.key, [job.id for job in jobs])
 
     def cancel(self) -> None:
-        """Cancel the shown jobs and wait briefly for their end."""
         stop(self.jobs())
 
     def shown(self) -> J | None:
@@ -89,7 +89,6 @@ class Followed(Generic[J]):
         return found
 
     def linked(self) -> J | None:
-        """The job of the link or this session."""
         return next(iter(self.jobs()), None)
 
     def jobs(self) -> list[J]:
@@ -154,10 +153,8 @@ class ModelRuns:
 
 
 def start(requests: Sequence[RunRequest], repeats: int = 1) -> None:
-    """Cancel the shown runs and queue `repeats` runs per request.
-
-    The requests take turns (A B C A B C), so that a drift of the machine affects all alike.
-    """
+    """Cancel the shown runs and queue `repeats` runs per request, in turns (A B C A B C), so
+    that a drift of the machine affects all alike."""
     RUNS.cancel()
     RUNS.start(
         *(
@@ -173,11 +170,9 @@ def model_runs() -> list[ModelRuns]:
 
 
 def grouped(views: Sequence[RunView]) -> list[ModelRuns]:
-    """Runs by model, in the order of each model's first run.
-
-    A link may name any runs: those with another sample or question than the first run, or with
-    other settings than the first run of their model, are left out.
-    """
+    """Runs by model, in the order of each model's first run.  A link may name any runs: those with
+    another sample or question than the first run, or with other settings than the first run of
+    their model, are left out."""
     by_model: dict[str, dict[str, RunView]] = {}
     for view in views:
         known = by_model.setdefault(view.model, {})
@@ -196,7 +191,6 @@ def progress() -> str:
 
 
 def views() -> list[RunView]:
-    """The view for each model's card."""
     return [runs.shown for runs in model_runs()]
 
 
@@ -221,10 +215,8 @@ def explains(job: ExplainJob, view: RunView) -> bool:
 
 
 def follow(draw: Callable[[list[RunView]], object]) -> None:
-    """Redraw ten times a second until all runs have ended.
-
-    Streamlit may end this loop at any call to draw (a click, a closed tab): the runs continue.
-    """
+    """Redraw ten times a second until all runs have ended.  Streamlit may end this loop at any call
+    to draw (a click, a closed tab): the runs continue."""
     now = views()
     draw(now)
     while not all(view.ended for view in now):

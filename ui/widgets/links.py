@@ -29,12 +29,10 @@ def ids(key: str, most: int) -> list[str]:
 
 
 def put(key: str, chosen: list[str]) -> None:
-    """These ids from now on, in the session and in the link."""
     st.session_state[key] = st.query_params[key] = chosen
 
 
 def to_results(label: str, runs: str | list[str], **more: str) -> None:
-    """A link to these runs on the page Results."""
     query: dict[str, str | list[str]] = {"results_runs": runs, **more}
     st.page_link("pages/results.py", label=label, query_params=query)
 

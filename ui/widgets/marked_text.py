@@ -42,7 +42,6 @@ def drafted_html(marks: Sequence[AnswerPiece]) -> str:
 
 
 def drafted_words(marks: Sequence[AnswerPiece]) -> str:
-    """The number of text pieces in each state, as text."""
     counts = Counter[str](mark.state for mark in marks)
     return "; ".join(f"{words}: {counts[state]:,}" for state, words in DRAFTED.items())
 

@@ -19,10 +19,8 @@ from engine.quoting import joined
 from ui.widgets import links, notices
 from ui.widgets.text import count, escape
 
-DEFAULT_MODELS = 3
 NOTHING: Mapping[str, str] = {}
 ALLOWED = "allowed_hosts"  # in this visit
-NAMES = {"compare": "column", "benchmark": "variant", "verify": "variant"}
 HELP = (
     "The same model again with another input, dtype or quantization, or another model shown "
     "something else."
@@ -44,10 +42,8 @@ def pick_loadable_models(
     missing: Mapping[str, str] = NOTHING,
 ) -> tuple[ModelEntry, ...]:
     """The chosen models, each followed by its chosen variants; the default is the first `default`
-    that can be loaded, or all.  Models that are not installed are only named below the list.
-
-    Without those whose kind of input is `missing`: they stay in the list, for the next sample.
-    """
+    that can be loaded, or all.  Models that are not installed are only named below the list; those
+    whose kind of input is `missing` stay in the list, for the next sample."""
     listed = _variants(page, entries)
     shown = [one for entry in entries
              for one in (entry, *(item for item in listed if item.of == entry))]  # fmt: skip
@@ -121,7 +117,7 @@ def _adding(
     page: str, shown: Sequence[ModelEntry], chosen: Sequence[str], most: int | None
 ) -> None:
     """A menu of the variants of the chosen models that can run, each with one setting changed."""
-    what = NAMES[page]
+    what = "column" if page == "compare" else "variant"
     offered = {
         variant.name: variant.label
         for entry in shown
@@ -171,8 +167,7 @@ def columns(items: Sequence[ModelEntry]) -> tuple[ModelEntry, ...]:
 def on_page(
     entries: Sequence[ModelEntry], chosen: Sequence[ModelEntry], shown: Iterable[str]
 ) -> tuple[ModelEntry, ...]:
-    """All entries and variants of a page: first the columns, which are those of the shown runs,
-    otherwise the chosen ones."""
+    """First the columns, of the shown runs or else the chosen ones; then all others."""
     ran = [item for name in shown if (item := registry.find(name)) is not None]
     beside = columns(ran or chosen)
     names = {item.name for item in beside}

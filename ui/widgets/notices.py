@@ -19,7 +19,6 @@ Show = Callable[[str, str], None]  # of a text under a key
 
 
 def small(text: str, key: str) -> None:
-    """A detail in small letters."""
     st.container(key=f"small_{key}").text(text)
 
 
@@ -28,8 +27,12 @@ def problem(text: str, key: str) -> None:
 
 
 def notice(text: str, key: str) -> None:
-    """A warning or note."""
     st.container(key=f"notice_{key}").text(text)
+
+
+def each(texts: Iterable[str], key: str, show: Show = notice) -> None:
+    for number, text in enumerate(texts):
+        show(text, f"{key}_{number}")
 
 
 def ended(state: str, text: str, key: str) -> None:
@@ -81,17 +84,15 @@ def remarks(stop: str, off_script: bool | None, key: str, more: Iterable[str] = 
     """What has to be known to read the answer: whether it means anything and why it ended."""
     if off_script:
         notice(OFF_SCRIPT, f"off_script_{key}")
-    for number, remark in enumerate(filter(None, (STOPS.get(stop, ""), *more))):
-        small(remark, f"note_{key}_{number}")
+    each(filter(None, (STOPS.get(stop, ""), *more)), f"note_{key}", small)
 
 
-def copied(data: bytes, kind: str, name: str) -> None:
-    """Puts data of this media type into the clipboard; where the browser refuses, saves it as the
-    file `name`."""
-    link = f"data:{kind};base64,{b64encode(data).decode()}"
+def copied(text: str, name: str) -> None:
+    """Puts a text into the clipboard; where the browser refuses, saves it as the file `name`."""
+    link = f"data:text/plain;base64,{b64encode(text.encode()).decode()}"
     script = f"""const say = text => document.querySelector(".copied").textContent = text;
 fetch("{link}").then(answer => answer.blob())
-  .then(blob => navigator.clipboard.write([new ClipboardItem({{"{kind}": blob}})]))
+  .then(blob => navigator.clipboard.write([new ClipboardItem({{"text/plain": blob}})]))
   .then(() => say("Copied."), () => {{
     Object.assign(document.createElement("a"), {{href: "{link}", download: "{name}"}}).click();
     say("Saved as {name}: this browser allows no copy."); }});"""

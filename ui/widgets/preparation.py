@@ -6,13 +6,11 @@ They run one after another, because each keeps the CPU busy; pages only check wh
 from __future__ import annotations
 
 import contextlib
-import importlib
 import threading
 import time
 from collections.abc import Callable
 from concurrent.futures import Future
 from pathlib import Path
-from types import ModuleType
 from typing import TypeVar
 
 import streamlit as st
@@ -29,11 +27,11 @@ SCENES_NOW = threading.Event()  # a page waits for the demo scenes: nothing else
 LOOK_S = 0.2
 
 
-def through_app() -> None:
-    """Reruns through app.py if it has not run in this session: until it has called st.navigation,
-    Streamlit takes "pages" for an old-style app and runs a linked page without it, in each of the
-    sessions that begin meanwhile.  Reruns also after Back from another page, whose address lacks
-    the choice: Streamlit would reset it."""
+def through_app(draw: Callable[[], None]) -> None:
+    """Draws a page, through app.py if it has not run in this session: until it has called
+    st.navigation, Streamlit takes "pages" for an old-style app and runs a linked page without it,
+    in each of the sessions that begin meanwhile.  Reruns also after Back from another page, whose
+    address lacks the choice: Streamlit would reset it."""
     run = get_script_run_ctx()
     main = Path(run.pages_manager.main_script_path).name if run else ""
     if main == "app.py" and APP not in st.session_state:
@@ -43,6 +41,7 @@ def through_app() -> None:
     st.session_state[PAGE] = page
     if run and run.is_history_navigation and not st.query_params and before != page:
         st.rerun()
+    draw()
 
 
 @st.cache_resource(show_spinner=False)
@@ -65,13 +64,6 @@ def demo_scenes(root: Path) -> Future[Path]:
 
 
 @st.cache_resource(show_spinner=False)
-def cache_code() -> Future[ModuleType]:
-    """The import of the feature cache, and with it of torch; the first call starts it."""
-    name = "engine.pipeline.feature_cache"
-    return _in_background("feature-cache", lambda: importlib.import_module(name))
-
-
-@st.cache_resource(show_spinner=False)
 def warm_up() -> Future[None]:
     """Load the demo models and import the replay and chart libraries."""
 
@@ -80,8 +72,7 @@ def warm_up() -> Future[None]:
         with contextlib.suppress(StageScopeError):  # the page shows the same message
             queue.manager().warm_up()
         queue.manager().wait_until_idle()
-        for name in ("engine.report.replay", "engine.report.charts"):
-            importlib.import_module(name)
+        from engine.report import charts, replay  # noqa: F401 - the pages find them imported
 
     return _in_background("warm-up", prepare)
 

@@ -46,7 +46,6 @@ def pick_run_options() -> tuple[RunOptions, str]:
 
 
 def pick_repeats() -> int:
-    """How often each model of the Compare page answers."""
     repeats = {number: number for number in ("1", "3", "5", "10")}
     found = choices.buttons("Runs of each model", repeats, "compare_repeat", help_=REPEATS_HELP)
     return int(found)
@@ -66,11 +65,9 @@ def pick_box(
     kind: type[RunOptions] = RunOptions,
     changed: Mapping[str, Option] | None = None,
 ) -> tuple[dict[str, Any], str]:
-    """Draws the options of a box: the values by name, and what is wrong with a text, or "".
-
-    A text that is empty or cannot be read is left out, and so is what has no effect without it.
-    `kind` has the defaults; `changed` replaces the descriptions of some options.
-    """
+    """Draws the options of a box: the values by name, and what is wrong with a text, or "".  A text
+    that is empty or cannot be read is left out, and so is what has no effect without it.  `kind`
+    has the defaults; `changed` replaces the descriptions of some options."""
     values, problem = dict[str, Any](), ""
     for name, one in {**OFFERED, **(changed or {})}.items():
         if one.box != box:
@@ -98,7 +95,9 @@ def pick(
     one, key = changed or OPTIONS[name], link_of(page, name)
     label = one.label or one.title
     if isinstance(default, Split):
-        return _split(label, key, one.help)
+        rule = choices.buttons(label, SPLIT_LABELS, key, help_=one.help)
+        parts = choices.number("Parts", f"{key}_parts", 1, MAX_PARTS, Split.parts, PARTS_HELP)
+        return Split(rule, int(parts))
     if one.choices:
         labels = {default: one.choices[default], **one.choices}
         if sum(map(len, labels.values())) <= MANY:
@@ -118,18 +117,10 @@ def pick(
     return type(default)(choices.number(label, key, one.low, one.high, default, one.help, **more))
 
 
-def _split(label: str, key: str, help_text: str | None) -> Split:
-    """How a recording becomes event images; the number of parts is under "KEY_parts"."""
-    rule = choices.buttons(label, SPLIT_LABELS, key, help_=help_text)
-    parts = choices.number("Parts", f"{key}_parts", 1, MAX_PARTS, Split.parts, PARTS_HELP)
-    return Split(rule, int(parts))
-
-
 def run_and_cancel(
     page: str, run: tuple[str, str], live: bool, ready: bool, cancel: Callable[[], None]
 ) -> bool:
-    """The start button (label and key in `run`), or Cancel while something runs; whether start was
-    pressed."""
+    """The start button (label, key), or Cancel while something runs; whether it was pressed."""
     label, key = run
     if live:
         st.button("Cancel", key=f"{page}_cancel", on_click=cancel)

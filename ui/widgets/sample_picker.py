@@ -1,7 +1,4 @@
-"""The sample of the Compare page: own files, or a dataset with its gallery.
-
-All widgets except the files are in the URL under their keys.
-"""
+"""The sample of the Compare page: own files, or a dataset with its gallery."""
 
 from __future__ import annotations
 
@@ -43,8 +40,7 @@ def pick_sample(entries: Sequence[ModelEntry]) -> Sample | None:
     picture = contact_sheets.preview(sample)
     if picture is not None:
         st.image(picture, width=200, alt=f"Preview of sample {sample.id}.")
-    for number, sentence in enumerate(sample.problems):
-        notices.notice(sentence, f"sample_{number}")
+    notices.each(sample.problems, "sample")
     return sample
 
 
@@ -63,10 +59,9 @@ def _from_dataset(root: Path, entries: Sequence[ModelEntry]) -> Sample | None:
         SCENES_NOW.set()  # a link may name one that is still to be made
         return None
     links.say_unknown("compare_sample", labels.values(), "sample")
-    names = {name: labels.get(name, name) for name in by_id}
-    chosen = choices.listed(f"Sample ({len(by_id):,})", names, SAMPLE)
+    chosen = choices.listed(f"Sample ({len(by_id):,})", labels, SAMPLE)
     _controls(found, labels, entries)
-    return by_id.get(str(chosen))
+    return by_id.get(chosen)
 
 
 def _own() -> Sample | None:
@@ -88,8 +83,7 @@ def _own() -> Sample | None:
     if not files:
         return None
     sample, rejected = uploads.gather(files, event_images=pictures == "events")
-    for number, sentence in enumerate(rejected[:SAID]):
-        notices.problem(sentence, f"file_{number}")
+    notices.each(rejected[:SAID], "file", notices.problem)
     if rest := rejected[SAID:]:
         with st.expander(f"{count(len(rest), 'more file')} not used", key="compare_rejected"):
             for number, sentence in enumerate(rest, SAID):
@@ -100,7 +94,6 @@ def _own() -> Sample | None:
 
 
 def _controls(found: Dataset, labels: Mapping[str, str], entries: Sequence[ModelEntry]) -> None:
-    """Previous, Next and Gallery, below the list of samples."""
     ids = [sample.id for sample in found.samples]
     now = str(st.session_state.get(SAMPLE))
     place = ids.index(now) if now in labels else 0
@@ -123,8 +116,7 @@ def _opener(
 
 
 def _begin(page: int) -> None:
-    """At the page of the chosen sample: without the filters of the last time, which stay if the
-    page has not been drawn since."""
+    """At the page of the chosen sample, without the filters of the last time."""
     for key in (WORDS, SEQUENCE, USABLE):
         st.session_state.pop(key, None)
     _turn_to(page)

@@ -20,8 +20,7 @@ _MARKDOWN = re.compile(r"([!-/:-@\[-`{-~])")
 
 
 def escape(text: str) -> str:
-    """The text on one line, with every punctuation mark escaped for Markdown.  Brackets would end a
-    badge even so, and become entities."""
+    """On one line, escaped for Markdown; brackets would end a badge, and become entities."""
     escaped = _MARKDOWN.sub(r"\\\1", " ".join(text.split()))
     return escaped.replace("\\[", "&#91;").replace("\\]", "&#93;")
 
@@ -31,20 +30,16 @@ def marked(name: str, label: str, value: str) -> Markup:
     return Markup('<span data-figure="{}, {}">{}</span>').format(name, label, value)
 
 
-def name_of(sample: Sample) -> str:
-    """A sample's sequence and id; a UUID is cut to its first 8 characters."""
-    name = sample.id[:8] if _UUID.fullmatch(sample.id) else sample.id
+def name_of(sample: Sample, whole: bool = False) -> str:
+    """A sample's sequence and id; a UUID that is not wanted `whole` is cut to 8 characters."""
+    name = sample.id[:8] if _UUID.fullmatch(sample.id) and not whole else sample.id
     return f"{sample.sequence} · {name}" if sample.sequence else name
 
 
 def names_of(samples: Sequence[Sample]) -> dict[str, str]:
     """id -> name; the whole id where several samples have the same short name."""
-    names = {sample.id: name_of(sample) for sample in samples}
-    taken = Counter(names.values())
-    for sample in samples:
-        if taken[name_of(sample)] > 1:
-            names[sample.id] = f"{sample.sequence} · {sample.id}" if sample.sequence else sample.id
-    return names
+    taken = Counter(map(name_of, samples))
+    return {sample.id: name_of(sample, taken[name_of(sample)] > 1) for sample in samples}
 
 
 def when(stamp: str) -> str:

@@ -14,9 +14,9 @@ import tempfile
 import weakref
 from collections.abc import Collection, Iterator, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 import streamlit as st
+from streamlit.runtime.uploaded_file_manager import UploadedFile
 
 from engine.errors import BadInput
 from engine.jobs import queue
@@ -28,9 +28,6 @@ from engine.media import kinds
 from engine.plain_files import advice, reason
 from engine.quoting import listed, quoted, shown
 from engine.types import OWN, Sample
-
-if TYPE_CHECKING:
-    from streamlit.runtime.uploaded_file_manager import UploadedFile
 
 MAX_MB = 64  # a file; server.maxUploadSize in .streamlit/config.toml says the same
 MAX_FILES = 64
@@ -50,11 +47,9 @@ class Visit:
     def keep(
         self, files: Sequence[UploadedFile], live: Collection[Path] = ()
     ) -> list[tuple[str, Path]]:
-        """(original name, path) of each file, within the limits; BadInput if the disk is full.
-
-        Of earlier files, whose results may be shown, the last MAX_KEPT_MB stay, and those in
-        `live`, which a run may still have to read.
-        """
+        """(original name, path) of each file; BadInput if the disk is full.  Of earlier files,
+        whose results may be shown, the last MAX_KEPT_MB stay, and those in `live`, which a run may
+        still have to read."""
         ids = repr([file.file_id for file in files]).encode()
         drop = self.root / hashlib.sha256(ids).hexdigest()[:16]
         folder = drop / FOLDER
@@ -136,7 +131,6 @@ def may_see(job: Job) -> bool:
 
 @st.cache_resource(scope="session", show_spinner=False, on_release=lambda visit: visit.end())
 def visit() -> Visit:
-    """This session's folder."""
     return Visit()
 
 
@@ -148,7 +142,6 @@ def runs_of_visit() -> Visit:
 
 
 def runs_folder() -> Path | None:
-    """The folder of this visit's runs, if there are any."""
     return runs_of_visit().root if st.session_state.get(_RUNS) else None
 
 

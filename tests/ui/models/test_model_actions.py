@@ -22,10 +22,10 @@ CANCEL.set()
     [
         ({}, "Loading … 3 s"),
         (
-            {"step": "hash", "done": 2**30, "total": 2**31},
+            {"step": "hash", "progress": (2**30, 2**31)},
             "Loading: 1.0 GiB of 2.0 GiB read for the hash … 3 s",
         ),
-        ({"step": "weights", "done": 7, "total": 1200}, "Loading: 7 of 1,200 weights … 3 s"),
+        ({"step": "weights", "progress": (7, 1200)}, "Loading: 7 of 1,200 weights … 3 s"),
         ({"_cancel": CANCEL}, "Cancelling … 3 s"),
         ({"action": "unload"}, "Unloading … 3 s"),
     ],

@@ -13,7 +13,7 @@ from engine.report import gate_text
 from engine.storage.run_store import RunInfo
 from tests import fabricate
 from ui.results import comparison_view
-from ui.results.result_sources import Source
+from ui.results.opened_runs import Source
 
 pytestmark = pytest.mark.loads
 

@@ -5,7 +5,7 @@ from pathlib import Path
 
 from engine.storage.run_details import RunDetails
 from engine.storage.run_store import RunInfo
-from ui.results.result_sources import Source
+from ui.results.opened_runs import Source
 from ui.results.run_list import newest_finished
 
 DETAILS = RunDetails("Rainy drive", ("v2",))
