@@ -25,8 +25,7 @@ from ui.widgets.text import count, escape, marked, ms, queued, rate
 # in view, "answer" the whole one.
 CardSlot = dict[str, DeltaGenerator]
 PARTS = ("head", "figures", "trust", "stream", "answer", "notes")
-# Steps of a cancelled run that cannot be interrupted.
-STOPPING = {"compile": "compiling", "loading": "loading"}
+STOPPING = {"compile": "compiling", "loading": "loading"}  # steps that cannot be interrupted
 
 
 def row(

@@ -54,8 +54,7 @@ THIS_RUN, ORIGINAL = BY_NAME["total"].label, BY_NAME["uncached_total"].label
 @dataclass(frozen=True)
 class RunBar:
     """One model's row: its parts in ms, which of them were cached, and the words beside them.
-    `uncached`: the parts without cache, for a thin second bar.  `ends`: the range of several
-    totals."""
+    `uncached`: the parts without cache, in a thin bar.  `ends`: the range of several totals."""
 
     label: str
     family: str

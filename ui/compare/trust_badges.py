@@ -68,8 +68,7 @@ def served_badge(served: Served) -> Badge:
 
 
 def certificate_badge(standing: Standing, command: str = "") -> Badge:
-    """A badge with what is proved, what is not covered, or "unverified"; `command` would verify
-    the result with its own settings."""
+    """What is proved, or is not; `command` would verify the result with its own settings."""
     if standing.state == "verified":
         timing = standing.open_timing or "Its checks of the times passed too."
         return standing.words, "green", VERIFIED_HELP.format(standing.name, timing)

@@ -110,8 +110,7 @@ def hit_rate(state: CacheState) -> str:
 
 
 def cached_sizes(state: CacheState, entries: Sequence[ModelEntry]) -> list[tuple[str, str]]:
-    """The size per checkpoint, which several models may share: those of models.toml in its order
-    and then the others; and of the cache's index."""
+    """By checkpoint, which models may share: first those of models.toml; then the cache's index."""
     labels: dict[str, list[str]] = {}
     for entry in entries:
         digest = certificates.digest_now(entry) or ""

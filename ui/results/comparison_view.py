@@ -168,8 +168,7 @@ def _gate(opened: OpenedRuns) -> None:
 
 
 def base_and_new(sources: Sequence[Source]) -> Sides:
-    """The pinned baseline and the other run; without one, the older and the newer run.  The list
-    has the baseline first, then newer runs first."""
+    """BASE is the baseline, or else the older run.  The list has a baseline first, then newer."""
     first, second = sources
     return (first, second) if first.baseline else (second, first)
 

@@ -53,7 +53,6 @@ class Source:
 
     @property
     def key(self) -> str:
-        """Its name in links."""
         return self.info.folder.name
 
     @property
@@ -94,8 +93,7 @@ def named(chosen: Sequence[Source]) -> tuple[str, ...]:
 
 
 def sources() -> tuple[Source, ...]:
-    """The baseline, then all other runs, newest first, those of this visit included; StoreError if
-    the runs folder cannot be read."""
+    """The baseline, then newer runs first, with those of this visit; StoreError if unreadable."""
     base, own = settings.load().runs_dir, uploads.runs_folder()
     pinned, _ = run_details.baseline(base)
     found = [

@@ -185,8 +185,7 @@ def _turn(names: list[str], rows: int, pages: int, chosen: str | None) -> None:
 
 
 def neighbours(names: Sequence[str], at: int | None, parameter: str) -> None:
-    """Buttons to the names beside the one at this place, None if the filters hide it; `parameter`
-    of the link names the open one."""
+    """Buttons to the names beside place `at` (None: hidden); `parameter`: of the link."""
     before = names[at - 1] if at else None
     after = names[at + 1] if at is not None and at + 1 < len(names) else None
     for word, shortcut, name in (("Previous", "P", before), ("Next", "N", after)):

@@ -75,8 +75,7 @@ def making() -> bool:
 
 
 def _made(root: Path, first: bool) -> bool:
-    """Whether those that are asked for are there, with a notice while others are made; DatasetError
-    if they cannot be made."""
+    """Says while others are made; DatasetError if those that are asked for cannot be made."""
     if first:
         demo_dataset.first_scenes(root)
     work = demo_scenes(root)
