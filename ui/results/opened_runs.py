@@ -20,7 +20,7 @@ from engine.analysis.pairs import Comparison
 from engine.analysis.results_table import Lens, LensName
 from engine.report.report_figures import Findings
 from engine.storage import annotations as feedback
-from engine.storage import explanations, plan_words, run_store
+from engine.storage import explanations, run_store
 from engine.storage.run_store import Run
 from ui.results import result_sources
 from ui.results.result_sources import Source
@@ -141,7 +141,7 @@ def sides(opened: OpenedRuns) -> tuple[str, str]:
 def default_lens(opened: OpenedRuns) -> tuple[LensName, str]:
     """The lens in which the chosen results can be compared, and the reason if it is not the
     natural one."""
-    rules = {run.id: plan_words.settings(run.header.plan)["length"] for run in opened.runs}
+    rules = {run.id: run.header.plan.settings["length"] for run in opened.runs}
     if len(set(rules.values())) > 1 and len(look(opened, "first").table):
         told = "; ".join(dict.fromkeys(rules.values()))
         return "first", f"The chosen runs have different length rules ({told}). {EQUAL}"
