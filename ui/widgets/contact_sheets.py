@@ -57,7 +57,8 @@ def preview(sample: Sample) -> str | None:
     Those of datasets are also kept on disk; a visitor's own files leave nothing behind.
     """
     kept = sample.sequence != OWN
-    return _preview(sample, stamp_of(sample), settings.load().thumbnails_dir if kept else None)
+    folder = settings.load().cache_dir / "thumbnails" if kept else None
+    return _preview(sample, stamp_of(sample), folder)
 
 
 @st.cache_data(max_entries=1024, show_spinner=False)
