@@ -180,8 +180,7 @@ def _seen(sentences: Sequence[Said], found: Sequence[Explanation]) -> dict[str, 
 
 def _named(found: Sequence[Explanation]) -> dict[str, Any]:
     """How often a place is named; `alone`: how often the test alone would name one."""
-    tests = [one.chance for one in found if one.chance is not None]
-    alone = sum(test.p <= BY_CHANCE for test in tests)
+    alone = sum(one.chance.p <= BY_CHANCE for one in found)
     return _share([not no_place(one) for one in found]) | {"alone": alone}
 
 

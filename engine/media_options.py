@@ -83,11 +83,6 @@ def option(default: Value, **described: Any) -> Value:
     return field(default=default, metadata={"option": Option(**described)})
 
 
-def same_option(kind: type, name: str, default: Value) -> Value:
-    """A field that is the option `name` of another dataclass."""
-    return field(default=default, metadata={"option": options_of(kind)[name]})
-
-
 def options_of(kind: Any) -> dict[str, Option]:
     """The options of a dataclass or an instance, by name."""
     return {one.name: one.metadata["option"] for one in fields(kind) if "option" in one.metadata}

@@ -2,9 +2,7 @@
 
 A named pipe would block, /dev/zero would fill the memory, and a symbolic link may point outside.
 So a file is opened without blocking, checked through its descriptor, and read up to its limit.
-`open_regular` and `read_limited` raise OSError, whose `strerror` gives the reason; `read_bytes`,
-`read_text` and `read_json` raise an error with one sentence.  Time, Count and the others are the
-ranges of numbers in such files.
+Time, Count and the others are the ranges of numbers in such files.
 """
 
 from __future__ import annotations

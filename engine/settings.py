@@ -54,23 +54,6 @@ class Settings:
         """The folder of the demo dataset, which is created on first use."""
         return self.cache_dir / "demo-dataset"
 
-    @property
-    def features_dir(self) -> Path:
-        return self.cache_dir / "features"
-
-    @property
-    def thumbnails_dir(self) -> Path:
-        return self.cache_dir / "thumbnails"
-
-    @property
-    def compiled_dir(self) -> Path:
-        """torch.compile's cache.  It holds code, so only this user may write to it."""
-        return self.cache_dir / "compiled"
-
-    @property
-    def hashes_file(self) -> Path:
-        return self.cache_dir / "checkpoint-hashes.json"
-
 
 def load() -> Settings:
     """The current settings; SettingsError names the value that cannot be used."""

@@ -10,6 +10,7 @@ import threading
 import time
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import AbstractContextManager, contextmanager, nullcontext
+from functools import partial
 from typing import Any, NamedTuple
 
 import torch
@@ -17,16 +18,9 @@ import torch
 from engine.machine import clocks
 from engine.types import Source, Span
 
-Wait = Callable[[torch.device], None]
 
-
-def synchronizer(device: torch.device, wait: Wait | None = None) -> Callable[[], None]:
-    """A function that waits until the device has finished all queued work; a no-op on the CPU.
-
-    `wait` is called instead of torch's synchronisation, on every device.
-    """
-    if wait is not None:
-        return lambda: wait(device)
+def synchronizer(device: torch.device) -> Callable[[], None]:
+    """A function that waits until the device has finished all queued work; a no-op on the CPU."""
     if device.type == "cpu":
         return lambda: None
     return lambda: torch.accelerator.synchronize(device)
@@ -64,11 +58,8 @@ def usage(device: torch.device, wait: clocks.ThreadWait) -> Usage:
 
 
 def together(device: torch.device, wait: clocks.ThreadWait) -> tuple[float, Usage]:
-    """(clock in seconds, usage), read at one moment.
-
-    A thread often loses its core in a system call.  Its wait would then be in one of the two
-    readings only, so both are read again.
-    """
+    """(clock in seconds, usage), read at one moment: again if the thread lost its core in between,
+    as its wait would then be in one of the two readings only."""
     for _ in range(READINGS):
         before = time.perf_counter()
         used = usage(device, wait)
@@ -84,11 +75,11 @@ class Timeline:
     Use it only in the thread that created it.
     """
 
-    def __init__(self, device: torch.device, wait: Wait | None = None) -> None:
+    def __init__(self, device: torch.device) -> None:
         self.device = device
         self.spans: list[Span] = []
         self._wait = clocks.ThreadWait()
-        self._sync = synchronizer(device, wait)
+        self._sync = synchronizer(device)
         self._sync()
         self.began = self.ended = clocks.moment(time.perf_counter)
         self._start = self.began.first_s
@@ -146,27 +137,22 @@ class VisionProbe:
     not contain each other.  Only calls in the thread that created the probe are counted.
     """
 
-    def __init__(
-        self,
-        modules: Sequence[torch.nn.Module],
-        device: torch.device,
-        wait: Wait | None = None,
-    ) -> None:
+    def __init__(self, modules: Sequence[torch.nn.Module], device: torch.device) -> None:
         self.ms = 0.0
         self.calls: list[int] = [0] * len(modules)
         self._used: list[Usage] = []
         self._before: Usage | None = None  # when the first module began
         self._modules, self._device = modules, device
         self._wait = clocks.ThreadWait()
-        self._sync = synchronizer(device, wait)
+        self._sync = synchronizer(device)
         self._thread = threading.get_ident()
         self._entered: dict[int, float] = {}
         self._handles: list[torch.utils.hooks.RemovableHandle] = []
 
     def __enter__(self) -> VisionProbe:
         for index, module in enumerate(self._modules):
-            self._handles.append(module.register_forward_pre_hook(self._enter(index)))
-            self._handles.append(module.register_forward_hook(self._leave(index)))
+            self._handles.append(module.register_forward_pre_hook(partial(self._enter, index)))
+            self._handles.append(module.register_forward_hook(partial(self._leave, index)))
         return self
 
     def __exit__(self, *exc: object) -> None:
@@ -179,31 +165,25 @@ class VisionProbe:
     def used(self) -> Usage:
         return total(self._used) if self._before is None else UNKNOWN
 
-    def _enter(self, index: int) -> Callable[..., None]:
-        def hook(*_: Any) -> None:
-            if threading.get_ident() == self._thread:
-                self._sync()
-                if self._before is None:
-                    self._entered[index], self._before = together(self._device, self._wait)
-                else:
-                    self._entered[index] = time.perf_counter()
+    def _enter(self, index: int, *_: Any) -> None:
+        if threading.get_ident() == self._thread:
+            self._sync()
+            if self._before is None:
+                self._entered[index], self._before = together(self._device, self._wait)
+            else:
+                self._entered[index] = time.perf_counter()
 
-        return hook
-
-    def _leave(self, index: int) -> Callable[..., None]:
-        def hook(*_: Any) -> None:
-            if threading.get_ident() == self._thread:
-                self._sync()
-                if index == len(self._modules) - 1 and self._before is not None:
-                    end, after = together(self._device, self._wait)
-                    self._used.append(after.since(self._before))
-                    self._before = None
-                else:
-                    end = time.perf_counter()
-                self.ms += (end - self._entered.pop(index)) * 1000
-                self.calls[index] += 1
-
-        return hook
+    def _leave(self, index: int, *_: Any) -> None:
+        if threading.get_ident() == self._thread:
+            self._sync()
+            if index == len(self._modules) - 1 and self._before is not None:
+                end, after = together(self._device, self._wait)
+                self._used.append(after.since(self._before))
+                self._before = None
+            else:
+                end = time.perf_counter()
+            self.ms += (end - self._entered.pop(index)) * 1000
+            self.calls[index] += 1
 
 
 def total(found: Sequence[Usage]) -> Usage:

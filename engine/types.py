@@ -22,6 +22,7 @@ from engine.media_options import (
     Split,
     Window,
     check_options,
+    check_range,
     option,
     options_of,
     perturbations,
@@ -30,7 +31,7 @@ from engine.media_options import split as read_split
 from engine.media_options import window as read_window
 from engine.plain_files import Count, Difference, Lasting, Time
 from engine.prompts import MAX_ASKED_CHARS, check_question, plain_question
-from engine.quoting import count, whole
+from engine.quoting import count
 
 if TYPE_CHECKING:
     import numpy as np
@@ -254,11 +255,7 @@ class DecodeConfig:
 
     def __post_init__(self) -> None:
         check_options(self)
-        if not 0 <= self.min_new_tokens <= self.max_new_tokens:
-            raise BadInput(
-                f"min_new_tokens is {whole(self.min_new_tokens)}: choose a value from 0 to "
-                f"{self.max_new_tokens:,}."
-            )
+        check_range("min_new_tokens", self.min_new_tokens, 0, self.max_new_tokens)
         if 0 < self.temperature < MIN_TEMPERATURE:
             raise BadInput(
                 f"temperature is {self.temperature}: choose 0 (greedy) or at least "
@@ -573,11 +570,18 @@ class Span:
     waited_ms: Difference | None = None
 
 
-def _check_stages(spans: tuple[Span, ...]) -> None:
-    """Rejects a stage that is not listed, because its time would count as unaccounted."""
-    for span in spans:
-        if span.name.partition(".")[0] not in (*STAGES, "compile", SERVER):
-            raise ValueError(f"{span.name} is no stage: add it to StageName.")
+class Timed:
+    """What has spans.  A stage that is not listed is refused: its time would be unaccounted."""
+
+    spans: tuple[Span, ...]
+
+    def __post_init__(self) -> None:
+        for span in self.spans:
+            if span.name.partition(".")[0] not in (*STAGES, "compile", SERVER):
+                raise ValueError(f"{span.name} is no stage: add it to StageName.")
+
+    def span(self, name: str) -> Span | None:
+        return next((span for span in self.spans if span.name == name), None)
 
 
 @dataclass(frozen=True)
@@ -657,7 +661,7 @@ class ModelInfo:
 
 
 @dataclass(frozen=True)
-class Batch:
+class Batch(Timed):
     """Times of several samples that were answered together; spans as in RunResult.
 
     No figure belongs to a single sample.  The vision span covers the `size - cached` samples whose
@@ -670,12 +674,6 @@ class Batch:
     total_ms: float
     tokens: int  # new tokens of all samples
     cached: int = 0
-
-    def __post_init__(self) -> None:
-        _check_stages(self.spans)
-
-    def span(self, name: str) -> Span | None:
-        return next((span for span in self.spans if span.name == name), None)
 
     @property
     def tokens_per_s(self) -> float:
@@ -735,7 +733,7 @@ COLD_VISION = "Vision was computed in a cold run."  # a note about cached featur
 
 
 @dataclass(frozen=True)
-class RunResult:
+class RunResult(Timed):
     """The result of one run.
 
     A sample of a `batch` has its own answer but no spans and no token times; its total_ms is that
@@ -761,12 +759,6 @@ class RunResult:
     token_limit: int | None = None  # of new tokens: as requested, or what the context has room for
     letter_logprobs: Mapping[str, float] | None = None  # of a lettered question: letter_scores.py
     served: Served | None = None
-
-    def __post_init__(self) -> None:
-        _check_stages(self.spans)
-
-    def span(self, name: str) -> Span | None:
-        return next((span for span in self.spans if span.name == name), None)
 
     @property
     def off_script(self) -> bool | None:

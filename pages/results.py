@@ -11,7 +11,7 @@ from engine import settings
 from engine.errors import StageScopeError
 from engine.models import registry
 from engine.report import document
-from engine.storage.plan_words import COMPARISON
+from engine.storage.plan import COMPARISON
 from ui.published import draft_view
 from ui.results import (
     comparison_view,

@@ -80,8 +80,7 @@ def widgets_and_links() -> None:
 
 
 def chips() -> None:
-    from engine.storage import plan_words
-    from engine.storage.plan import Plan
+    from engine.storage.plan import Plan, chips
     from engine.types import RunOptions, Sample
     from ui.compare import shown_inputs
 
@@ -89,8 +88,8 @@ def chips() -> None:
     usual, other = (RunOptions(grain=grain).ask(sample, "m", "Why?") for grain in (0, 3))
     assert shown_inputs.changed(other) == ("grain 3",)
     assert shown_inputs.changes([usual], sample, [other]) == ("grain",)
-    words = plan_words.settings(Plan(("m",), ("s",), grain=3))
-    assert [chip.words for chip in plan_words.chips([words])[0]] == ["grain 3"]
+    words = Plan(("m",), ("s",), grain=3).settings
+    assert [*chips([words])[0]] == ["grain 3"]
 
 
 def start_command() -> None:
@@ -120,13 +119,12 @@ def plan() -> None:
 
 def comparability() -> None:
     from engine.analysis import compared
-    from engine.storage import plan_words
     from engine.storage.plan import Plan
     from engine.types import RunOptions, Sample
 
     base, new = (Plan(("m",), ("s",), grain=grain) for grain in (0, 3))
-    assert plan_words.differing(base, new, times=False) == {"grain": ("grain 0", "grain 3")}
-    assert plan_words.differing(base, base) == {}
+    assert base.differing(new, times=False) == {"grain": ("grain 0", "grain 3")}
+    assert base.differing(base) == {}
     request = RunOptions(grain=3).ask(Sample("s", ""), "m", "Why?")
     assert compared.CONDITIONS["grain"](SimpleNamespace(request=request)) == "grain 3"
 

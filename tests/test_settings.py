@@ -56,7 +56,7 @@ def test_cache_dir_moves_cache_and_demo_data(
 ) -> None:
     monkeypatch.setenv("STAGESCOPE_CACHE_DIR", str(tmp_path))
     found = settings.load()
-    for folder in (found.demo_dir, found.features_dir, found.runs_dir):
+    for folder in (found.demo_dir, found.runs_dir):
         assert tmp_path in folder.parents
 
 

@@ -27,7 +27,6 @@ from engine.analysis.statistics import above, below, chance, clustered_differenc
 from engine.errors import BadInput
 from engine.machine.load import MachineLoad
 from engine.quoting import count, cut, joined, listed, quoted, shown
-from engine.storage import plan_words
 from engine.storage.run_header import Header
 from engine.storage.run_store import Run
 
@@ -311,7 +310,7 @@ def _differing(base: RunValues, new: RunValues, timed: bool) -> Iterator[tuple[s
         yield "samples", f"NEW lacks {len(here - there):,} and has {len(there - here):,} others"
     elif base.header.dataset.digest != new.header.dataset.digest:
         yield "dataset", "same names, but other records, files or order"
-    settings = plan_words.differing(ours, theirs, timed)
+    settings = ours.differing(theirs, timed)
     if timed and min(len(ours.models), len(theirs.models)) > 1 and ours.order != theirs.order:
         settings["order"] = f"models {ours.order}", f"models {theirs.order}"
     for name, words in settings.items():

@@ -17,7 +17,6 @@ from engine.analysis.answer_reading import asked_content, is_scene, read_attribu
 from engine.analysis.statistics import cluster_of, clustered_share
 from engine.media_options import CHANGES, Change, Perturbation, swept_change
 from engine.quoting import joined, quoted
-from engine.storage import plan_words
 from engine.storage.plan import Plan
 from engine.storage.result_rows import ResultRow
 from engine.storage.run_store import Run
@@ -276,7 +275,7 @@ def _problems(runs: Sequence[Run], change: Change) -> Iterator[str]:
     }
     for one in (model for header in headers for model in header.models):
         values.setdefault(f"the checkpoint of {one.name}", set()).add((one.digest, one.dtype))
-    settings = (plan_words.differing(plans[0], plan, times=False) for plan in plans)
+    settings = (plans[0].differing(plan, times=False) for plan in plans)
     differing = dict.fromkeys(name for plan in settings for name in plan if name != "perturb")
     names = [*differing, *(name for name, several in values.items() if len(several) > 1)]
     if names:

@@ -19,7 +19,6 @@ from engine.analysis.statistics import cluster_of
 from engine.machine.device import free_disk_bytes
 from engine.models import registry
 from engine.quoting import count, duration, gib, listed, shown
-from engine.storage import plan_words
 from engine.storage.plan import Plan
 from engine.storage.run_store import Run, RunInfo
 
@@ -50,7 +49,7 @@ class EarlierRun:
 def newest(plan: Plan, root: Path, runs: Sequence[RunInfo]) -> RunInfo | None:
     """The newest of `runs` (newest first) with results of the plan's models on this dataset; one
     with the same settings first."""
-    wanted = {**plan_words.settings(plan), "repeat": ""}
+    wanted = {**plan.settings, "repeat": ""}
     fitting = [
         info
         for info in runs
@@ -161,9 +160,7 @@ def forecast(
         without_time=tuple(costs.index[costs["result_ms"].isna()]),
         without_load=tuple(timed.index[timed["load_ms"].isna()]),
         without_size=tuple(costs.index[costs["row_bytes"].isna()]),
-        other_settings=tuple(plan_words.differing(plan, earlier.run.header.plan).values())
-        if earlier
-        else (),
+        other_settings=tuple(plan.differing(earlier.run.header.plan).values()) if earlier else (),
     )
 
 

@@ -1,25 +1,17 @@
-"""Does any part of the picture matter to the words more than chance?
+"""Does any part of the picture matter to the words more than chance (docs/attribution.md)?
 
-The test exchanges the words for random ones.  R sequences of random tokens are scored at the places
-of the words' tokens, in the same passes and on the same changed pictures.  If no part of the
-picture matters to the words, they are exchangeable with the random ones.
-
-Let l[c, i, r] be the loss, in nats, of token i of sequence r when part c is removed; r = 0 are the
-words.  A token counts as much as the model believed the words before it:
-w[i] = the smallest probability, on the plain picture, of the words' tokens before i; w[0] = 1.
-Without these weights, "A pedestrian is on the left" said of an empty road would find the places
-that decide between left and right.  With s[c, r] = sum over i of w[i] l[c, i, r], two statistics
-are compared:
+R sequences of random tokens are scored at the places of the words' tokens, in the same passes.  Let
+l[c, i, r] be the loss, in nats, of token i of sequence r when part c is removed; r = 0 are the
+words.  w[i] is the smallest probability, on the plain picture, of the words' tokens before i, and
+w[0] = 1: without it, "A pedestrian is on the left" said of an empty road would find the places that
+decide between left and right.  With s[c, r] = sum over i of w[i] l[c, i, r], there are two figures:
 
     strength[r] = max over c of s[c, r]
     contrast[r] = strength[r] / mean over c of |s[c, r]|
 
 p = (1 + number of random sequences with at least the words' value) / (1 + R), and the larger of the
-two p counts: a part matters only if its loss is large and stands out from the rest of the map.
-
-Most random tokens are far less likely than any word that a model considers, and the probability of
-an unlikely word may move with any part of the picture.  So no place is named for words of which the
-model gives a token less than LEAST_PROBABLE, whatever p is (measured: docs/attribution.md).
+two p counts.  Most random tokens are far less likely than any word that a model considers, so no
+place is named for words of which it gives a token less than LEAST_PROBABLE, whatever p is.
 """
 
 from __future__ import annotations

@@ -156,9 +156,6 @@ class Forcing:
 
     `wanted` [N, 1 + R]: the words' tokens, and the random ones of the chance test, which are scored
     in their places.  `sums` [1 + R] of each cell are for this test.
-
-    The prompt before the first visual row is the same for all inputs.  Its share of the work is
-    small, and the pass over the words would need a copy of its cache per input, so it is not kept.
     """
 
     def __init__(

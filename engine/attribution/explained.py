@@ -191,10 +191,9 @@ def smoothed(losses: Mapping[Box, float], grid: int) -> dict[Box, float]:
     """The weighted mean of each cell's loss with its eight neighbours; cells cover the picture
     once, in a raster of `grid` x `grid` places.
 
-    A box of several cells is removed for each cell, so a thing lowers the words in all boxes that
-    cover it, and the largest of these losses may belong to a box beside it.  The mean finds their
-    middle (measured: docs/attribution.md).  Beyond the picture nothing is lost.  A cell that
-    covers several places counts in each of them, and has the largest of their values.
+    A thing lowers the words in all boxes that cover it, and the largest loss may belong to a box
+    beside it: the mean finds their middle (measured: docs/attribution.md).  A cell that covers
+    several places has the largest of their values.
     """
     raster = {at: loss for box, loss in losses.items() for at in places(box, grid)}
 

@@ -1,19 +1,18 @@
-"""An explanation as a picture: the heat map over what the model was shown.
-
-Pillow is imported when something is drawn.
-"""
+"""An explanation as a picture: the heat map over what the model was shown."""
 
 from __future__ import annotations
 
-import io
 from collections.abc import Sequence
 
 import numpy as np
+from PIL import Image as Pillow
+from PIL import ImageDraw
 
 from engine.attribution.explained import Explanation, restored
 from engine.attribution.occlusion import area, shown
 from engine.attribution.wording import no_place
 from engine.errors import UnknownModel
+from engine.media import images
 from engine.models.families import FAMILIES
 from engine.palette import HEAT_COLOURS
 from engine.quoting import quoted
@@ -49,16 +48,11 @@ def overlaid(picture: Image, cells: Sequence[CellLoss], muted: bool = False) -> 
 
 
 def sheet(found: Explanation, pictures: Sequence[Image] = ()) -> bytes:
-    """The pictures under the map as a PNG, without words, which stand beside it.
-
-    `pictures`: those of a result that was read from a file.  The cell that lost most has a frame.
-    The map is pale and without a frame if no place is named.
-    """
+    """The pictures under the map as a PNG, without words.  The cell that lost most has a frame; the
+    map is pale and has none if no place is named.  `pictures`: those of a result of a file."""
     panels = [_sharp(picture, found) for picture in pictures or found.pictures]
     page = picture_sheet.sheet(panels)
-    file = io.BytesIO()
-    page.crop(page.getbbox() or (0, 0, *page.size)).save(file, "PNG")
-    return file.getvalue()
+    return images.encoded(page.crop(page.getbbox() or (0, 0, *page.size)), "PNG")
 
 
 def mapped(stored: StoredExplanation, header: Header, sample: Sample) -> tuple[Explanation, bytes]:
@@ -76,17 +70,14 @@ def mapped(stored: StoredExplanation, header: Header, sample: Sample) -> tuple[E
 
 
 def _sharp(picture: Image, found: Explanation) -> Image:
-    from PIL import Image as Pictures
-    from PIL import ImageDraw
-
     height, width = picture.shape[:2]
     times = -(-SHARP // max(height, width))
-    large = Pictures.fromarray(picture).resize((width * times, height * times))
+    large = Pillow.fromarray(picture).resize((width * times, height * times))
     muted, strongest = no_place(found), found.strongest[:1]
     page = overlaid(np.asarray(large), found.shown_cells, muted)
     if muted or not strongest or strongest[0].nats <= 0:
         return page
-    framed = Pictures.fromarray(page)
+    framed = Pillow.fromarray(page)
     rows, columns = area(strongest[0].box, (page.shape[0], page.shape[1]))
     box = (columns.start, rows.start, columns.stop - 1, rows.stop - 1)
     draw = ImageDraw.Draw(framed)

@@ -1,10 +1,8 @@
 """Changes the input: removes a box from all pictures, or one picture.
 
-An event picture is as if the events in the box had been dropped before drawing: the split of the
-stream and the size of each picture stay those of the whole stream.  A pixel shows its last event,
-so painting the box with the background gives the same picture, bit for bit; a test compares both.
-
-Changed media have a digest of their own, and nothing computed from them is kept.
+An event picture is as if the events in the box had been dropped before drawing, with the split and
+the sizes of the whole stream.  A pixel shows its last event, so painting the box with the
+background gives the same picture, bit for bit; a test compares both.
 """
 
 from __future__ import annotations

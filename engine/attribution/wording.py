@@ -18,7 +18,6 @@ SHOWN = 5  # cells that are listed
 LEAST = 0.005  # nats; less would be listed as 0.00
 NOT_SAID = "The model did not say these words: they are scored as if its answer began with them."
 TWICE = "The words occur {:,} times in the answer: the first place is explained."
-UNTESTED = "Whether any part matters more than chance was not tested."
 UNIT = (
     "Nats: how much the log-probability of the words falls when a part is removed. At 1 nat the "
     "words become 2.7 times less likely; below 0 they become more likely."
@@ -45,13 +44,7 @@ def improbable(probability: float) -> bool:
 
 def no_place(found: Explanation) -> bool:
     """Whether no place is named: the map may be chance, or the words are too unlikely."""
-    test = found.chance
-    return test is not None and (test.p > BY_CHANCE or improbable(test.probability))
-
-
-def conclusion(found: Explanation) -> str:
-    """The sentence to read first."""
-    return UNTESTED if found.chance is None else found.chance.sentence
+    return found.chance.p > BY_CHANCE or improbable(found.chance.probability)
 
 
 def cells(found: Explanation) -> tuple[str, ...]:
@@ -74,10 +67,10 @@ def moment(one: MomentLoss) -> str:
 
 def plain(found: Explanation) -> str:
     """How likely the words are with the whole input."""
-    text = f"Log-probability of the words with the whole input: {nats_text(found.logprob)}"
-    if found.chance is None:
-        return f"{text}."
-    return f"{text}; probability of their least likely token: {found.chance.probability:.2g}."
+    return (
+        f"Log-probability of the words with the whole input: {nats_text(found.logprob)}; "
+        f"probability of their least likely token: {found.chance.probability:.2g}."
+    )
 
 
 def how(found: Explanation) -> str:
@@ -94,7 +87,7 @@ def alt(found: Explanation, name: str) -> str:
     """The map as one text, for readers who do not see it."""
     head = f"Heat map over what the model sees of {name}, for the words “{found.words}”."
     if no_place(found):
-        return f"{head} {conclusion(found)}"
+        return f"{head} {found.chance.sentence}"
     strongest = cells(found)
     if not strongest:
         return f"{head} The words lose nothing without any of the parts."

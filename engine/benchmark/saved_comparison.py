@@ -17,8 +17,7 @@ from engine.benchmark import execute
 from engine.errors import BadInput
 from engine.models import registry
 from engine.storage import run_header, run_store
-from engine.storage.plan import Plan, Task
-from engine.storage.plan_words import COMPARISON
+from engine.storage.plan import COMPARISON, Plan, Task
 from engine.storage.result_rows import ResultRow
 from engine.types import RunRequest, RunResult
 from engine.verify import certificates

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import argparse
 from collections.abc import Iterator
-from dataclasses import dataclass
 from typing import Any
 
 from engine.analysis import drafting
@@ -43,18 +42,6 @@ def add(commands: Any) -> None:
     common.command(commands, "draft", _draft, text, flags)
 
 
-@dataclass(eq=False, kw_only=True)
-class _PrintingDraftJob(DraftJob):
-    """A drafting that prints its progress on standard error."""
-
-    def round(self, done: int, of: int) -> None:
-        super().round(done, of)
-        if done == 0:
-            sample = self.request.samples[self.finished]
-            pairs = "1 pair" if of == 2 else f"{of - 1} pairs"  # the first round warms up
-            common.say(f"{self.request.target}: sample {sample.id}, {pairs} ...")
-
-
 def _draft(options: argparse.Namespace) -> int:
     found = read_dataset(options.dataset)
     samples = tuple(dataset.find(found, name) for name in options.sample)
@@ -67,7 +54,7 @@ def _draft(options: argparse.Namespace) -> int:
         runs=options.runs,
         **arranged(common.given_options(options)),
     )
-    job = _PrintingDraftJob(request=request)
+    job = DraftJob(request=request, tell=common.say)
     job.work()
     if job.report is None:
         if isinstance(job.failure, StageScopeError):
@@ -113,9 +100,8 @@ def _figures(found: DraftReport) -> Iterator[str]:
     )
     yield f"whole run, with the draft's own pictures and prefill: {found.whole.median:.2f}x"
     if found.predicted is not None and (speedup := found.predicted.speedup) is not None:
-        low, high = speedup.low, speedup.high
-        ends = None if low is None or high is None else (low, high)
-        yield f"predicted by the two models' separate answers: {times(speedup.value, ends)}"
+        told = times(speedup.value, speedup.interval)
+        yield f"predicted by the two models' separate answers: {told}"
     if found.own_prediction is not None:
         yield (
             "predicted by what was accepted, if a pass costs as much as one token: "

@@ -109,7 +109,7 @@ class CompiledStep(nn.Module):
         return -(-tokens // unit) * unit
 
     def _open(self, size: int) -> Bucket:
-        _use_own_folder(settings.load().compiled_dir)
+        _use_own_folder(settings.load().cache_dir / "compiled")
         llama, device, head = self._decoder.llama, self._decoder.device, self._decoder.head
         if llama is None or type(head) is not nn.Linear or getattr(head, "bias", None) is not None:
             raise TypeError("its language model is not a plain LLaMA on one device")

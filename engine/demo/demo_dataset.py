@@ -52,10 +52,7 @@ QUESTION_ABOUT: Mapping[str, str] = {
 
 def ensure_dataset(root: Path, before_each: Callable[[], None] = lambda: None) -> Path:
     """The demo dataset at root, made if it is not there or of another version; returns root.
-
-    before_each: called before each scene that is made.  DatasetError if the folder cannot be
-    written.
-    """
+    before_each: called before each scene that is made."""
     if version(first_scenes(root)) != VERSION:
         with _writing(root) as fresh:
             _complete(root, fresh, before_each)
@@ -63,10 +60,7 @@ def ensure_dataset(root: Path, before_each: Callable[[], None] = lambda: None) -
 
 
 def first_scenes(root: Path) -> Path:
-    """At least the first scenes at root, which ship ready-made; ensure_dataset() makes the others.
-
-    DatasetError if the folder cannot be written.
-    """
+    """At least the first scenes at root, which ship ready-made; ensure_dataset() makes others."""
     if version(root) not in (VERSION, BEGUN):
         with _writing(root) as fresh:
             with zipfile.ZipFile(FIRST) as ready:
@@ -89,7 +83,8 @@ def first_scenes(root: Path) -> Path:
 
 @contextmanager
 def _writing(root: Path) -> Iterator[Path]:
-    """A folder beside root, removed at the end if it is still there."""
+    """A folder beside root, removed at the end if it is still there; DatasetError if root cannot be
+    written."""
     try:
         root.parent.mkdir(parents=True, exist_ok=True)
         fresh = Path(tempfile.mkdtemp(prefix=f".{root.name}-", dir=root.parent))
@@ -153,16 +148,13 @@ def version(root: Path) -> str:
     return ""
 
 
-def write_choices(root: Path, seeds: Iterable[int], order_seed: int = 0) -> int:
+def write_choices(root: Path, seeds: Iterable[int]) -> int:
     """The scenes of the seeds and a question about each of their attributes, below root, which must
-    be new or empty.
-
-    Returns the number of questions.  The media files are written once per scene.
-    """
+    be new or empty; returns the number of questions."""
     try:
         if root.exists() and any(root.iterdir()):
             raise DatasetError(f"{shown(root)} is not empty: name a new folder for the demo set.")
-        records = [one for scene in _scenes(root, seeds) for one in questions(scene, order_seed)]
+        records = [one for scene in _scenes(root, seeds) for one in questions(scene)]
         _write_index(root, records)
     except OSError as error:
         raise DatasetError(
@@ -172,7 +164,7 @@ def write_choices(root: Path, seeds: Iterable[int], order_seed: int = 0) -> int:
     return len(records)
 
 
-def questions(scene: Mapping[str, Any], order_seed: int) -> Iterator[dict[str, Any]]:
+def questions(scene: Mapping[str, Any]) -> Iterator[dict[str, Any]]:
     """A record for each attribute that is known of the scene, given as its record.
 
     The demo models know only their trained questions, so the question is asked without its options
@@ -184,7 +176,7 @@ def questions(scene: Mapping[str, Any], order_seed: int) -> Iterator[dict[str, A
         if value is None:
             continue
         options = list(ATTRIBUTES[name])
-        random.Random(f"{order_seed} {scene['id']} {name}").shuffle(options)
+        random.Random(f"0 {scene['id']} {name}").shuffle(options)
         yield {
             **scene,
             "id": f"{scene['id']}-{name.replace(' ', '-')}",

@@ -116,11 +116,8 @@ def _roadside(
 
 
 def _expose(picture: Image.Image, rng: np.random.Generator) -> npt.NDArray[np.uint8]:
-    """Halve the picture and add sensor noise in proportion to the light.
-
-    Proportional noise is equal in log intensity by day and by night, so that the number of
-    events it causes does not give the hour away.
-    """
+    """Halves the picture and adds sensor noise in proportion to the light, so that the number of
+    events that it causes does not give the hour away."""
     small = np.asarray(picture.reduce(2), dtype=np.float32)
     noise = rng.standard_normal(small.shape[:2], dtype=np.float32)[..., None] * 0.018
     noisy = small * (1.0 + noise)

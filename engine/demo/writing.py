@@ -2,19 +2,18 @@
 
 from __future__ import annotations
 
-import io
 import uuid
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
-from PIL import Image
 
 from engine.demo.camera import KIND
 from engine.demo.scenes import FPS, Scene
 from engine.demo.simulator import simulate
 from engine.demo.wordings import DEFAULT_QUESTION, reference
+from engine.media import images
 from engine.media.events import render as draw_events
 from engine.types import Box, Events
 from engine.viewing import playing
@@ -41,9 +40,9 @@ def write_scene(root: Path, scene: Scene) -> dict[str, Any]:
     name = f"scene_{scene.seed:06d}"
     events = simulate(scene.frames, FPS, scene.seed)
     _write(root / "event_npy" / name / "000000.npy", events)
-    images = [f"{name}/000000_{number}.png" for number in range(5)]
+    drawn = [f"{name}/000000_{number}.png" for number in range(5)]
     # The demo checkpoints were trained on event pictures of one size: that of the whole stream.
-    for path, image in zip(images, draw_events(events, extent="stream"), strict=True):
+    for path, image in zip(drawn, draw_events(events, extent="stream"), strict=True):
         _bytes(root / "event_image" / path, png(image))
     for number, frame in enumerate(scene.frames, start=FIRST_FRAME):
         _bytes(root / "video" / name / "000000" / f"{number:06d}.png", png(frame))
@@ -54,7 +53,7 @@ def write_scene(root: Path, scene: Scene) -> dict[str, Any]:
         "event_data": f"{name}/000000.npy",
         "video_data": f"{name}/000000",
         "mp4_data": f"{name}/000000.mp4",
-        "event_image": images,
+        "event_image": drawn,
         "conversations": [
             {"from": "human", "value": f"<event>\n{DEFAULT_QUESTION}"},
             {"from": "gpt", "value": reference(scene.truth)},
@@ -90,12 +89,9 @@ def _bytes(path: Path, data: bytes) -> None:
 
 
 def boxes(labels: npt.NDArray[np.uint8]) -> dict[str, tuple[Box, ...]]:
-    """thing -> its boxes, from labels [F, H, W]; only things that the middle frame shows.
-
-    The middle frame is what a model of single pictures sees.  A thing moves during the second, so
-    the box is smaller than all places where it was.  A frame and the canvas of the whole event
-    stream have the same size, so one box holds for both.
-    """
+    """thing -> its boxes, from labels [F, H, W]; only things that the middle frame shows, which is
+    what a model of single pictures sees.  One box holds for a frame and for the whole event stream:
+    both have the same size."""
     middle = labels[len(labels) // 2]
     left = np.arange(middle.shape[1]) < middle.shape[1] / 2
     found: dict[str, tuple[Box, ...]] = {}
@@ -123,6 +119,4 @@ def encode_mp4(frames: Frames, fps: int) -> bytes:
 
 def png(image: npt.NDArray[np.uint8]) -> bytes:
     """(H, W, 3) -> PNG bytes."""
-    buffer = io.BytesIO()
-    Image.fromarray(image).save(buffer, "PNG", compress_level=6)
-    return buffer.getvalue()
+    return images.encoded(image, "PNG", compress_level=6)

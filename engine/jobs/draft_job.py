@@ -6,9 +6,7 @@ are timed.  A sample that fails does not stop the others.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING
 
 from engine.analysis import drafting
 from engine.analysis.drafting import DraftReport, UntriedSample
@@ -16,14 +14,11 @@ from engine.errors import BadInput, Cancelled, StageScopeError
 from engine.jobs.queue import Job
 from engine.models import registry
 from engine.pipeline.drafts import LOOKUP, DraftRequest, SampleTrial
-from engine.pipeline.watcher import DraftWatcher
-
-if TYPE_CHECKING:
-    from engine.models.adapter import Adapter
+from engine.quoting import count
 
 
 @dataclass(eq=False, kw_only=True)
-class DraftJob(Job, DraftWatcher):
+class DraftJob(Job):
     """Drafts all samples of a request; it is also the watcher of the trials."""
 
     request: DraftRequest
@@ -35,6 +30,9 @@ class DraftJob(Job, DraftWatcher):
 
     def round(self, done: int, of: int) -> None:
         self.done = self.finished * of + done
+        if done == 0:
+            sample, pairs = self.request.samples[self.finished], of - 1  # the first warms up
+            self.tell(f"{self.request.target}: sample {sample.id}, {count(pairs, 'pair')} ...")
 
     @property
     def progress(self) -> tuple[int, int]:
@@ -45,12 +43,13 @@ class DraftJob(Job, DraftWatcher):
         return len(self._trials) + len(self._failed)
 
     def run(self) -> None:
-        """If no sample succeeds, the job fails with the error of the first."""
+        """A failure does not stop the other samples; the job fails with the first if all do."""
         from engine.models.adapter import refuse_other_vocabulary
+        from engine.pipeline.draft_loop import CANCELLED, try_sample
 
         self.state = "loading"
-        draft = self.request.draft
-        names = [self.request.target, *([] if draft == LOOKUP else [draft])]
+        drafters = [] if self.request.draft == LOOKUP else [self.request.draft]
+        names = [self.request.target, *drafters]
         entries = [registry.entry(name) for name in names]
         reasons = {
             sample.id: next(filter(None, (registry.cannot_run(one, sample) for one in entries)), "")
@@ -65,19 +64,9 @@ class DraftJob(Job, DraftWatcher):
                 raise BadInput(f"{adapter.info.name}: {why}")
         for adapter in drafts:
             refuse_other_vocabulary(adapter, target)
+        draft = drafts[0] if drafts else None
         self.state = "running"
-        failure = self._try_all(target, drafts[0] if drafts else None, reasons)
-        if failure is not None and not self._trials:
-            raise failure
-        self.report = drafting.report(self.request, self._trials, self._failed)
-
-    def _try_all(
-        self, target: Adapter, draft: Adapter | None, reasons: Mapping[str, str]
-    ) -> StageScopeError | None:
-        """Tries every sample; returns the first failure, which does not stop the others."""
-        from engine.pipeline.draft_loop import CANCELLED, try_sample
-
-        first = None
+        first: StageScopeError | None = None
         for sample in self.request.samples:
             if self.cancelled():
                 raise Cancelled(CANCELLED)
@@ -91,4 +80,6 @@ class DraftJob(Job, DraftWatcher):
                 first = first or error
                 self._failed.append(UntriedSample(sample.id, str(error)))
             self.give_way()
-        return first
+        if first is not None and not self._trials:
+            raise first
+        self.report = drafting.report(self.request, self._trials, self._failed)

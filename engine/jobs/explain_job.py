@@ -11,12 +11,10 @@ from pathlib import Path
 from msgspec import structs
 
 from engine.attribution import explained
-from engine.attribution.explained import ExplainOptions, ExplainRequest, ExplainWatcher, Explanation
+from engine.attribution.explained import ExplainRequest, ExplainWatcher, Explanation
 from engine.errors import BadInput
 from engine.jobs.queue import Job
 from engine.models import registry
-from engine.models.checkpoint import ModelEntry
-from engine.models.families import ANY_FAMILY
 from engine.quoting import cut, shown
 from engine.storage import explanations
 from engine.storage.explanations import Cost
@@ -67,9 +65,3 @@ class ExplainJob(Job, ExplainWatcher):
                 self.tell(problem)
         self.map = heatmap.sheet(found)
         self.found = structs.replace(found, pictures=())
-
-
-def cost_of(item: ModelEntry, options: ExplainOptions, pictures: int, raw: bool) -> Cost:
-    """What an explanation of a sample with so many pictures computes; loads no model."""
-    batched = item.family != ANY_FAMILY  # its adapters refuse batches
-    return explained.cost_of(options, pictures, raw, batched, item.name)

@@ -45,7 +45,6 @@ class Job(Watcher, ABC):
     _cancel: threading.Event = field(default_factory=threading.Event)
     _over: threading.Event = field(default_factory=threading.Event)
     _last_read: float = field(default_factory=time.monotonic)
-    _submitted: float = field(default_factory=time.monotonic)
     _started: float | None = None
     _ended: float | None = None
 
@@ -71,11 +70,6 @@ class Job(Watcher, ABC):
     def position(self) -> int:
         """0 for the running job (and for one that has ended)."""
         return self._queue.position(self) if self._queue else 0
-
-    @property
-    def queued_ms(self) -> float:
-        """Time in the queue; for a job that never started, until its end."""
-        return ((self._started or self._ended or time.monotonic()) - self._submitted) * 1000
 
     @property
     def elapsed_s(self) -> float:

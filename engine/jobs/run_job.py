@@ -32,7 +32,6 @@ class RunView:
     error: str
     model: str
     stage: Doing | Literal[""]
-    queued_ms: float  # time in the queue, not part of the run
     text: str
     new_tokens: int
     ttft_ms: float | None
@@ -93,7 +92,6 @@ class RunJob(Job):
             error=self.error,
             model=self.request.model,
             stage=self._stage,
-            queued_ms=self.queued_ms,
             text=result.generation.text if result else self._text([t for t, _ in tokens]),
             new_tokens=len(tokens),
             ttft_ms=times[0] if times else self._first_ms,

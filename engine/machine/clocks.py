@@ -27,20 +27,13 @@ class Moment:
     width_s: float
 
 
-def second_s() -> float:
-    return time.monotonic()
-
-
 def moment(first: Callable[[], float]) -> Moment:
-    """Reads first, second, first; repeats until the outer two readings are close together.
-
-    The moment is the middle of the narrowest bracket.  If the thread loses its core between two
-    readings, the bracket is wide and is thrown away.
-    """
+    """The middle of the narrowest of several brackets of readings, which is wide if the thread
+    loses its core meanwhile."""
     best: Moment | None = None
     for _ in range(TRIES):
         before = first()
-        second = second_s()
+        second = time.monotonic()
         after = first()
         found = Moment((before + after) / 2, second, abs(after - before))
         best = found if best is None or found.width_s < best.width_s else best

@@ -57,12 +57,9 @@ class MachineLoad:
 def _busy(load: MachineLoad) -> str:
     """Why the run was disturbed, if it was.
 
-    Its thread waited for a core for more than WAITED of its time.  This also covers other threads
-    of this process, such as a page's.  It does not cover delays of torch's threads, so a run is
-    also disturbed if others used more than EXCESS of the cores it needs, after the cores that the
-    run leaves free are subtracted.  Other guests of the host can take any core, so more than WAITED
-    of all cores is too much.  If others used less than LEAST_MS of CPU time, the system's counters
-    are too coarse to decide.
+    The wait of its thread also covers other threads of this process, such as a page's, but not
+    delays of torch's threads: so others may not take more than EXCESS of the cores that the run
+    needs, once they have those that it leaves free.  Other guests of the host can take any core.
     """
     if load.waited is not None and load.waited > WAITED:
         return f"the run's thread waited for a core for {load.waited:.0%} of its time"
@@ -106,10 +103,7 @@ def together(loads: Sequence[MachineLoad]) -> MachineLoad | None:
 
 
 def different(a: MachineLoad, b: MachineLoad) -> bool:
-    """Whether the machine's load differed so much that the times of two blocks do not compare.
-
-    The limits are DIFFERENT of the cores that a run needs, and WAITED of a run's time.
-    """
+    """Whether the machine's load differed so much that the times of two blocks do not compare."""
     needed = min(max(a.threads, b.threads), a.cores)
     return _apart(a.taken, b.taken, DIFFERENT * needed) or _apart(a.waited, b.waited, WAITED)
 

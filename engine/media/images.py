@@ -85,6 +85,14 @@ def shrink(image: Image, width: int) -> Image:
     return np.array(Pillow.fromarray(image).resize((width, height), Pillow.Resampling.BOX))
 
 
+def encoded(picture: Image | Pillow.Image, form: str, **options: int) -> bytes:
+    """The picture as a file of this form, such as "PNG"."""
+    made = picture if isinstance(picture, Pillow.Image) else Pillow.fromarray(picture)
+    file = io.BytesIO()
+    made.save(file, form, **options)
+    return file.getvalue()
+
+
 def _pixels(picture: Pillow.Image) -> Image:
     """A writable copy; torch warns about arrays that share Pillow's read-only memory."""
     turn = _TURNS.get(_orientation(picture)) if picture.format != "PNG" else None

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import contextlib
 import hashlib
-import io
 from itertools import count
 from pathlib import Path
 
@@ -74,6 +73,6 @@ def picture(sample: Sample, stamp: str, folder: Path | None) -> bytes | None:
 
 
 def encode(picture: Pictures.Image) -> bytes:
-    buffer = io.BytesIO()
-    picture.save(buffer, "WEBP", quality=_QUALITY, method=0)
-    return buffer.getvalue()
+    from engine.media import images
+
+    return images.encoded(picture, "WEBP", quality=_QUALITY, method=0)

@@ -92,7 +92,7 @@ AREAS = (
 )
 JSON_BYTES = 16 * 2**20  # of one settings file; published ones have a few kilobytes
 LARGE_BYTES = 128 * 2**20  # of a tokenizer, or of any other JSON file in the folder
-MAX_MEMO = 2**24  # bytes of the list of hashes
+MEMO, MAX_MEMO = "checkpoint-hashes.json", 2**24  # the list of hashes, and its bytes
 # The files that transformers opens beside the weights, even if they are not used here.
 READ = (
     *FILES,
@@ -290,7 +290,7 @@ def digest(folder: Path, name: str, read: bool = True) -> str:
     Hashes are kept in a JSON file by path, size, times and inode, because reading 14 GB takes as
     long as loading them.  Without `read`, "" unless those of all files are known.
     """
-    memo, known = settings.load().hashes_file, dict[str, str]()
+    memo, known = settings.load().cache_dir / MEMO, dict[str, str]()
     with contextlib.suppress(BadInput):  # hashed again
         known = plain_files.read_json(memo, MAX_MEMO, "The list of hashes", dict[str, str])
     files = {identity(file): file for file in weight_files(folder, name)}

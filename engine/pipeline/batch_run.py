@@ -108,25 +108,21 @@ class _BatchRun(StagedRun):
     def read(self) -> None:
         for member in self.members:
             start, before = self.timeline.now(), len(self.timeline.spans)
-            member.error = self._reason(member)
+            try:
+                self.preprocess(member, self.load(member))
+            except Cancelled:
+                raise
+            except StageScopeError as error:
+                member.error = str(error)
+            except Exception as error:  # an error of a model fails only this sample
+                if memory.is_out_of_memory(error):
+                    raise
+                name = self.adapter.info.name
+                log.exception("%s failed on %s", name, member.request.sample.id)
+                member.error = f"{name}: {type(error).__name__}: {error}"
             if member.error:
                 del self.timeline.spans[before:]
                 self.lost_ms += self.timeline.now() - start
-
-    def _reason(self, member: _Member) -> str:
-        """Reads and prepares one sample; returns the reason of a failure, or ""."""
-        try:
-            self.preprocess(member, self.load(member))
-        except Cancelled:
-            raise
-        except StageScopeError as error:
-            return str(error)
-        except Exception as error:  # an error of a model fails only this sample
-            if memory.is_out_of_memory(error):
-                raise
-            log.exception("%s failed on %s", self.adapter.info.name, member.request.sample.id)
-            return f"{self.adapter.info.name}: {type(error).__name__}: {error}"
-        return ""
 
     # stage 3: features that the cache lacks, in one pass
     def encode(self) -> None:

@@ -1,16 +1,14 @@
 """Speculative decoding: a cheap drafter proposes tokens, and the target checks them in one pass.
 
 The target accepts the drafted tokens up to the first one that differs from its own choice, and adds
-its own next token (Leviathan, Kalman and Matias 2023, in the greedy case).  The answer is always
-the target's greedy answer; the draft only changes the number of passes.  Drafts come from another
-model or from prompt lookup (Saxena 2023: find the last n-gram earlier in the text, and draft the
-tokens that follow it there).
+its own next token (Leviathan, Kalman and Matias 2023, in the greedy case).  Drafts come from
+another model or from prompt lookup (Saxena 2023: find the last n-gram earlier in the text, and
+draft the tokens that follow it there).  The answer is always the target's greedy answer, but one
+pass over several tokens may round differently from single steps: in 16 bits two nearly equal logits
+may swap, so a comparison must check the `margin`.
 
-One pass over several tokens may round differently from single steps.  In float32 the answers are
-equal; in 16 bits two nearly equal logits may swap, so a comparison must check the `margin`.
-
-try_sample() times a sample's answer by the target alone and drafted, in alternating pairs.  Stages
-1 to 3 run once, stage 4 repeatedly; features are not cached.
+try_sample() times stage 4 by the target alone and drafted, in alternating pairs; stages 1 to 3 run
+once.
 """
 
 from __future__ import annotations
@@ -43,7 +41,7 @@ from engine.pipeline.drafts import (
     refuse_sampling,
 )
 from engine.pipeline.run_stages import answer_rules
-from engine.pipeline.watcher import DraftWatcher
+from engine.pipeline.watcher import Watcher
 from engine.timing import Timeline, synchronizer
 from engine.types import Sample, Stop
 
@@ -273,7 +271,7 @@ def try_sample(
     request: DraftRequest,
     target: Adapter,
     draft: Adapter | None,
-    watcher: DraftWatcher,
+    watcher: Watcher,
 ) -> SampleTrial:
     """Runs a warm-up and then the pairs of one sample; `draft` None means prompt lookup."""
     with memory.guard(target.info.name, target.device):
@@ -288,7 +286,7 @@ class _Trial:
     request: DraftRequest
     adapter: Adapter
     draft_adapter: Adapter | None
-    watcher: DraftWatcher
+    watcher: Watcher
 
     @torch.inference_mode()
     def run(self) -> SampleTrial:
@@ -304,8 +302,9 @@ class _Trial:
         for index in range(runs + 1):  # the first pair is the warm-up
             self.watcher.round(index, runs + 1)
             # The order alternates, so that a slowing machine affects both alike.
-            drafted_first = self._drafted() if index % 2 == 1 else None
-            pairs.append((self._alone(self.target), drafted_first or self._drafted()))
+            drafted_first = self._answer(self.target, drafted=True) if index % 2 == 1 else None
+            alone_now = self._answer(self.target)
+            pairs.append((alone_now, drafted_first or self._answer(self.target, drafted=True)))
         alone, drafted = zip(*pairs[1:], strict=True)
         return self._result(alone, drafted)
 
@@ -322,32 +321,21 @@ class _Trial:
         ms = timeline.spans[0].ms
         return PreparedModel(adapter, embeds, question, ms, adapter.shown(shown), *rules)
 
-    def _alone(self, ready: PreparedModel) -> DraftedAnswer:
-        given = ready.adapter.decoder, ready.embeds, ready.rules
-        stop = self.watcher.cancelled
-        return self._timed(
-            ready, lambda on_token: DraftedAnswer(*decode.generate(*given, on_token, stop))
-        )
+    def _answer(self, model: PreparedModel, drafted: bool = False) -> DraftedAnswer:
+        """The model's answer, alone or drafted, with the times of its tokens."""
+        timeline, times = Timeline(model.adapter.device), list[float]()
+        given, stop = (model.adapter.decoder, model.embeds, model.rules), self.watcher.cancelled
 
-    def _drafted(self) -> DraftedAnswer:
-        ready, draft = self.target, self.draft
+        def on_token(_: int) -> None:
+            times.append(timeline.now())
 
-        def answer(on_token: Callable[[int], None]) -> DraftedAnswer:
-            drafter: Drafter = PromptLookup(ready.question)
-            if draft is not None:
+        if drafted:
+            drafter: Drafter = PromptLookup(model.question)
+            if (draft := self.draft) is not None:
                 drafter = ModelDrafter(draft.adapter.decoder, draft.embeds, draft.rules)
-            given = ready.adapter.decoder, ready.embeds, ready.rules, drafter
-            return generate(*given, self.request.gamma, on_token, self.watcher.cancelled)
-
-        return self._timed(ready, answer)
-
-    @staticmethod
-    def _timed(
-        ready: PreparedModel, answer: Callable[[Callable[[int], None]], DraftedAnswer]
-    ) -> DraftedAnswer:
-        """The result of `answer`, with the times of its tokens."""
-        timeline, times = Timeline(ready.adapter.device), list[float]()
-        made = answer(lambda _: times.append(timeline.now()))
+            made = generate(*given, drafter, self.request.gamma, on_token, stop)
+        else:
+            made = DraftedAnswer(*decode.generate(*given, on_token, stop))
         if made.stop == "cancelled":
             raise Cancelled(CANCELLED)
         made.token_ms = times
@@ -356,7 +344,7 @@ class _Trial:
     def _result(
         self, alone: Sequence[DraftedAnswer], drafted: Sequence[DraftedAnswer]
     ) -> SampleTrial:
-        own = None if self.draft is None else [self._alone(self.draft) for _ in range(3)]
+        own = None if self.draft is None else [self._answer(self.draft) for _ in range(3)]
         ids, first = alone[0].ids, drafted[0]
         other = next((answer for answer in drafted if answer.ids != ids), None)
         return SampleTrial(

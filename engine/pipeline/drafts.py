@@ -5,9 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import Literal
 
-from engine import quoting
 from engine.errors import BadInput
-from engine.media_options import COUNT_SPLIT
+from engine.media_options import COUNT_SPLIT, check_range
 from engine.prompts import DEFAULT_QUESTION, check_question
 from engine.types import DecodeConfig, MediaOptions, Sample
 
@@ -41,11 +40,8 @@ class DraftRequest(MediaOptions):
         super().__post_init__()
         object.__setattr__(self, "prompt", check_question(self.prompt))
         refuse_sampling(self.decode)
-        for name, value, most in (("gamma", self.gamma, MAX_GAMMA), ("runs", self.runs, MAX_RUNS)):
-            if not 1 <= value <= most:
-                raise BadInput(
-                    f"{name} is {quoting.whole(value)}: choose a value from 1 to {most:,}."
-                )
+        check_range("gamma", self.gamma, 1, MAX_GAMMA)
+        check_range("runs", self.runs, 1, MAX_RUNS)
         names = [sample.id for sample in self.samples]
         if not names:
             raise BadInput("No sample is chosen: name at least one.")

@@ -1,10 +1,8 @@
 """The feature cache: features on disk under a content key, stored through diskcache.
 
 Values are safetensors bytes with a checksum; the key is a hash of the FeatureSpec.  Nothing read
-from the folder can run code: diskcache would unpickle values, so `BytesOnly` refuses keys that are
-not text, values that are not bytes, and file names that diskcache does not create.
-
-Every failure of the folder is a CacheError; the caller continues without the cache and adds a note.
+from the folder can run code: diskcache would unpickle values, so `BytesOnly` refuses them.  Every
+failure of the folder is a CacheError; the caller continues without the cache and adds a note.
 """
 
 from __future__ import annotations
@@ -112,11 +110,6 @@ class CacheState:
     hits: int
     misses: int
     checkpoints: Mapping[str, tuple[int, int]]
-
-    @property
-    def hit_rate(self) -> float | None:
-        reads = self.hits + self.misses
-        return self.hits / reads if reads else None
 
 
 def key(spec: FeatureSpec) -> str:
@@ -278,4 +271,4 @@ def _text_of(spec: FeatureSpec) -> str:
 @lru_cache(maxsize=1)
 def shared() -> FeatureCache:
     chosen = settings.load()
-    return FeatureCache(chosen.features_dir, chosen.cache_limit_mb)
+    return FeatureCache(chosen.cache_dir / "features", chosen.cache_limit_mb)

@@ -1,11 +1,9 @@
 """The log-probability of each option's letter as the first token of an answer.
 
-It is the natural logarithm of the softmax, in float32, over the whole vocabulary.  A letter has one
-or two tokens, with and without a leading space; their probabilities are added.  The checkpoint's
-generation rules and the temperature do not apply.
-
-They are computed after the clock of a run or batch has stopped.  A decoupled run needs one more
-prefill; in hooked mode the scores of the model's own generate() are kept.
+It is the natural logarithm of the softmax, in float32, over the whole vocabulary, without rules of
+generation and temperature.  The probabilities of a letter's tokens, with and without a leading
+space, are added.  They are computed after the clock has stopped: by one more prefill, or in hooked
+mode from the scores of the model's own generate().
 """
 
 from __future__ import annotations

@@ -86,7 +86,7 @@ class StagedRun:
         self.step_ms: list[float] = []  # when each new token, or row of tokens, was there
         self.first_usage = self.last_usage = UNKNOWN  # at the first and the last of them
         self.meter = Meter(torch.get_num_threads())
-        self.timeline = Timeline(adapter.device, watcher.wait)
+        self.timeline = Timeline(adapter.device)
 
     @contextmanager
     def _stage(self, name: StageName) -> Iterator[None]:

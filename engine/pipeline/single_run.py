@@ -1,8 +1,7 @@
 """run(): one model answers one question about one sample, in four stages.
 
-It starts no threads and keeps no state except the adapter's count of runs.  The caller owns the
-device during the call.  In hooked mode stages 3 and 4 run inside the model's own generate(): the
-vision probe measures stage 3, and stage 4 is the rest of the call.
+The caller owns the device during the call.  In hooked mode stages 3 and 4 run inside the model's
+own generate(): the vision probe measures stage 3, and stage 4 is the rest of the call.
 """
 
 from __future__ import annotations
@@ -195,7 +194,7 @@ class _Run(StagedRun):
             start, before = timeline.mark()
             with (
                 profiler_range("generate", adapter.device),
-                VisionProbe(modules, adapter.device, self.watcher.wait) as probe,
+                VisionProbe(modules, adapter.device) as probe,
             ):
                 adapter.generate(prepared, **options)
             end, after = timeline.mark()

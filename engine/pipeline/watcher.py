@@ -2,19 +2,12 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 from engine import media
 from engine.types import Doing, Media, MediaKind, MediaOptions, Sample
-
-if TYPE_CHECKING:
-    from engine.timing import Wait
 
 
 class Watcher:
     """Does nothing and cancels nothing; subclasses override what they need."""
-
-    wait: Wait | None = None  # what the clock calls instead of the device's synchronisation
 
     def load(self, sample: Sample, kind: MediaKind, how: MediaOptions) -> Media:
         """Stage 1 of a run: a verification observes it, or shows other pictures."""
@@ -37,9 +30,5 @@ class Watcher:
         """Lets other jobs use the device; returns the pause in milliseconds."""
         return 0.0
 
-
-class DraftWatcher(Watcher):
-    """Follows the rounds of a trial."""
-
     def round(self, done: int, of: int) -> None:
-        """Round `done + 1` of `of` begins."""
+        """Round `done + 1` of the `of` rounds of a drafting trial begins."""

@@ -63,7 +63,7 @@ def explained(run: Run, several: bool = False) -> Iterator[Block]:
 
 def figures(found: Explanation, picture: bytes = b"") -> Iterator[Block]:
     """What the words rest on: the conclusion first, then the places and the moments."""
-    yield Paragraph(wording.conclusion(found))
+    yield Paragraph(found.chance.sentence)
     if picture:
         # The legend in words: the picture stands alone in print.
         pale = " The map is pale, because no place is named." if wording.no_place(found) else ""

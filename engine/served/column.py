@@ -8,16 +8,15 @@ are not visible, so they are no spans.
 from __future__ import annotations
 
 import base64
-import io
 from collections.abc import Mapping
 from typing import Any
 
 import torch
-from PIL import Image as Pillow
 
 from engine import media
 from engine.errors import BadInput, Cancelled
 from engine.machine.load import Meter
+from engine.media import images
 from engine.models import registry
 from engine.models.checkpoint import ModelEntry, Server
 from engine.pipeline.watcher import Watcher
@@ -26,9 +25,7 @@ from engine.served import capabilities, protocol
 from engine.served.protocol import Reply
 from engine.timing import Timeline
 from engine.types import (
-    DecodeConfig,
     Generation,
-    Image,
     Media,
     RunRequest,
     RunResult,
@@ -54,14 +51,16 @@ def answer(
     watcher: Watcher | None = None,
     known: capabilities.Capabilities | None = None,
 ) -> RunResult:
-    """Asks the server of the entry (`known`: what is known of it).
-
-    Raises ServerFailed, BadInput, Cancelled before the answer.
-    """
+    """Asks the server of the entry (`known`: what is known of it).  Raises ServerFailed, BadInput,
+    Cancelled before the answer."""
     assert entry.server is not None
     server, watcher = entry.server, watcher or Watcher()
     known = known or capabilities.of(server)
-    refuse_forced(server, request.how.decode)
+    if least := request.how.decode.min_new_tokens:
+        raise BadInput(
+            f"{server.host} cannot be made to answer with {least:,} tokens: leave out the forced "
+            "length."
+        )
     media.prepare()  # imports, before the clock starts
     on = torch.device("cpu")
     meter, timeline = Meter(torch.get_num_threads()), Timeline(on)
@@ -130,15 +129,6 @@ def _notes(
     return notes
 
 
-def refuse_forced(server: Server, decode: DecodeConfig) -> None:
-    """BadInput for a length that no server can be given."""
-    if decode.min_new_tokens:
-        raise BadInput(
-            f"{server.host} cannot be made to answer with {decode.min_new_tokens:,} tokens: leave "
-            "out the forced length."
-        )
-
-
 def body(
     server: Server,
     known: capabilities.Capabilities,
@@ -148,7 +138,8 @@ def body(
 ) -> dict[str, Any]:
     """The request: the pictures in their order, without loss, then the question, in one turn; and
     every sampler, because servers differ in defaults."""
-    parts = [_part("image", "png", _png(image)) for image in loaded.images]
+    pictures = (images.encoded(image, "PNG", compress_level=1) for image in loaded.images)
+    parts = [_part("image", "png", picture) for picture in pictures]
     parts += [] if clip is None else [_part("video", "mp4", clip)]
     content = [*parts, {"type": "text", "text": request.prompt}]
     decode = request.how.decode
@@ -175,10 +166,3 @@ def _part(kind: str, form: str, data: bytes) -> Mapping[str, Any]:
     """A picture or a clip of a turn, as a data URL."""
     url = f"data:{kind}/{form};base64,{base64.b64encode(data).decode()}"
     return {"type": f"{kind}_url", f"{kind}_url": {"url": url}}
-
-
-def _png(image: Image) -> bytes:
-    """A picture [H, W, 3]."""
-    file = io.BytesIO()
-    Pillow.fromarray(image).save(file, "PNG", compress_level=1)
-    return file.getvalue()

@@ -1,8 +1,7 @@
 """Users' feedback on answers: notes, thumbs, and votes between two answers, stored with the run.
 
-Two files are appended; the last entry for an answer counts, and of each visit the last vote between
-two answers.  Works also for a run that is finished or is being written by another process.  A lock
-on the file keeps lines of several sessions apart.
+Two files are appended, also of a run that is being written; the last entry for an answer counts,
+and of each visit the last vote between two answers.
 """
 
 from __future__ import annotations

@@ -86,7 +86,7 @@ class ExplainedWords(Struct, frozen=True, kw_only=True, eq=False):
     logprob: Nats  # of the words on the plain input
     cells: Annotated[tuple[CellLoss, ...], Meta(max_length=MAX_CELLS)]
     moments: Annotated[tuple[MomentLoss, ...], Meta(max_length=MAX_MOMENTS)]
-    chance: Chance | None = None
+    chance: Chance
     cost: Cost  # what was computed; seconds are measured
     ms: Time
     removal: Removal

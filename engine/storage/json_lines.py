@@ -1,11 +1,8 @@
 """JSON lines: one object per line; reading skips lines that a crash left incomplete.
 
-append() passes the line to the system before it returns, so a killed process loses nothing.  Data
-is forced to disk at most once in SYNC_S seconds, so a power failure may lose that much.  Symbolic
-links are not followed.
-
-A writer locks its file itself, not a second one, which could be deleted.  The operating system ends
-the lock with the process.
+append() passes the line to the system before it returns, so a killed process loses nothing, and a
+power failure at most the last SYNC_S seconds.  A writer locks its file itself, not a second one,
+which could be deleted; the system ends the lock with the process.  Links are not followed.
 """
 
 from __future__ import annotations

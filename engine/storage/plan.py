@@ -1,8 +1,8 @@
-"""The plan of a dataset run: models, samples, repeats, order and settings."""
+"""The plan of a dataset run: models, samples, repeats, order and settings, also in words."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from itertools import chain
 from typing import Literal, NamedTuple
@@ -10,7 +10,7 @@ from typing import Literal, NamedTuple
 from engine.errors import BadInput
 from engine.media_options import check_range, sweep_text
 from engine.prompts import check_question
-from engine.quoting import quoted
+from engine.quoting import cut, quoted
 from engine.types import OFFERED, OPTIONS, CachePolicy, RunOptions, value_of
 
 Order = Literal["auto", "sequential", "interleaved"]
@@ -19,6 +19,7 @@ ORDERS: tuple[Order, ...] = ("auto", "sequential", "interleaved")
 MAX_REPEAT, MAX_WARMUP, MAX_RESULTS, MAX_BATCH = 1000, 100, 1_000_000, 256
 IDS = "ids.txt"
 STOP_AFTER = 10  # failures of one model in a row
+COMPARISON = "answers kept from the Compare page"  # the `order_why` of such a run
 
 
 class Task(NamedTuple):
@@ -91,6 +92,31 @@ class Plan(RunOptions):
             )
 
     @property
+    def settings(self) -> dict[str, str]:
+        """Every setting in words, by name, in a fixed order."""
+        asked = f"question: {cut(self.prompt)}" if self.prompt else "each record's question"
+        return {
+            "kind": "comparison" if self.order_why == COMPARISON else "dataset run",
+            **super().settings,
+            "batch": f"batches of {self.batch:,}" if self.batch > 1 else "one sample at a time",
+            "repeat": f"{self.repeat:,} repeats" if self.repeat > 1 else "1 repeat",
+            "question": asked,
+        }
+
+    def differing(self, other: Plan, times: bool = True) -> dict[str, tuple[str, str]]:
+        """The settings of both plans, in words, that must be equal so that answers, or with `times`
+        also times, can be compared."""
+        theirs, apart = other.settings, {"kind", "repeat"}
+        if not times:
+            apart |= {one.chip or name for name, one in OPTIONS.items() if not one.answers}
+        return {
+            name: (words, theirs[name])
+            for name, words in self.settings.items()
+            if name not in apart
+            and (words != theirs[name] or (name == "question" and self.prompt != other.prompt))
+        }
+
+    @property
     def planned(self) -> int:
         """The number of measured results of the whole run, without warm-up runs."""
         return len(self.models) * len(self.samples) * self.repeat
@@ -102,11 +128,8 @@ class Plan(RunOptions):
         return tuple((name,) for name in self.models)
 
     def batches(self, group: tuple[str, ...]) -> Iterator[tuple[Task, ...]]:
-        """The measured tasks of a group; tasks of one model that run together form a tuple.
-
-        Models also take turns at being first, so that no model always reads files that another one
-        has just read.
-        """
+        """The measured tasks of a group; tasks of one model that run together form a tuple.  Models
+        take turns at being first, so that none always reads files that were just read."""
         for repeat in range(self.repeat):
             for index, start in enumerate(range(0, len(self.samples), self.batch)):
                 some = self.samples[start : start + self.batch]
@@ -116,6 +139,24 @@ class Plan(RunOptions):
 
     def tasks(self, group: tuple[str, ...]) -> Iterator[Task]:
         return chain.from_iterable(self.batches(group))
+
+
+DEFAULTS: Mapping[str, str] = Plan(("model",), ("sample",)).settings
+
+
+def chips(runs: Sequence[Mapping[str, str]]) -> list[dict[str, bool]]:
+    """For each run, given as Plan.settings, the words that are not the default or not the same in
+    all the runs; True: not the same."""
+    known = [run for run in runs if run]  # an unreadable run has no settings
+    differing = {name for name in DEFAULTS if len({run.get(name) for run in known}) > 1}
+    return [
+        {
+            words: name in differing
+            for name, words in run.items()
+            if name in differing or words != DEFAULTS.get(name)
+        }
+        for run in runs
+    ]
 
 
 def flags(plans: Sequence[Plan], root: str, every: Sequence[str] = ()) -> Iterator[str]:

@@ -156,10 +156,7 @@ class ResultRow(Struct, frozen=True, kw_only=True):
 
     @classmethod
     def failed(cls, request: RunRequest, entry: ModelEntry | None, error: str) -> Self:
-        """The row of a run without an answer: an error and no figures.
-
-        `entry` is None for a name that is not in models.toml.
-        """
+        """The row of a run without an answer; `entry` None: models.toml has no such name."""
         known: dict[str, Any] = {}
         if entry is not None:
             known = {"family": entry.family, "checkpoint": entry.checkpoint, "shows": entry.kind}

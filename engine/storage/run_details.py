@@ -51,10 +51,8 @@ def read(folder: Path) -> tuple[RunDetails, str]:
 
 
 def cleaned(name: str, tags: tuple[str, ...]) -> RunDetails:
-    """Details without characters that cannot be printed and without repeated tags.
-
-    BadInput if they are too many or too long.
-    """
+    """Details without characters that cannot be printed and without repeated tags; BadInput if they
+    are too many or too long."""
     name, tags = _plain(name), tuple(dict.fromkeys(filter(None, map(_plain, tags))))
     if len(name) > MAX_NAME_CHARS:
         raise BadInput(f"The name has {len(name):,} characters: shorten it to {MAX_NAME_CHARS}.")

@@ -23,7 +23,6 @@ from engine.types import MediaKind
 
 FORMAT, VERSION, HEADER = "stagescope-run", 3, "run.json"
 MAX_BYTES = 2**28  # of run.json; a plan may name a million samples
-EXACT = ("pixels", "exact")  # in the plans of earlier code, and the only way now
 
 
 @dataclass(frozen=True)
@@ -87,8 +86,7 @@ def parsed(value: Mapping[str, Any], where: str) -> Header:
     for settings that this version does not know."""
     try:
         header = convert(value, Header)
-        plan = {name: one for name, one in value["plan"].items() if (name, one) != EXACT}
-        _refuse_unknown(plan, to_builtins(header.plan))
+        _refuse_unknown(value["plan"], to_builtins(header.plan))
         models = [replace(m, label=one_line(m.label).strip() or m.name) for m in header.models]
         header = replace(header, models=tuple(models))
     except (BadInput, MsgspecError) as error:

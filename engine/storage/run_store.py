@@ -29,7 +29,7 @@ import msgspec
 from engine import plain_files
 from engine.errors import StoreError
 from engine.quoting import quoted, shown
-from engine.storage import json_lines, plan_words
+from engine.storage import json_lines
 from engine.storage import run_header as headers
 from engine.storage.json_lines import Appender, DamagedLines
 from engine.storage.plan import Plan, Task
@@ -86,7 +86,7 @@ class Run:
 @dataclass(frozen=True)
 class RunInfo:
     """A line of the list of runs.  `results` includes warm-up rows; `labels` are the models' names
-    for people; `settings` is what plan_words.settings() says."""
+    for people; `settings` is Plan.settings."""
 
     id: str
     folder: Path
@@ -325,7 +325,7 @@ def _info(folder: Path) -> RunInfo:
         planned=plan.planned,
         results=results,
         labels=tuple(model.label for model in header.models),
-        settings=plan_words.settings(plan),
+        settings=plan.settings,
     )
 
 

@@ -7,6 +7,7 @@ hooks on the vision modules count encodings, in the same manner for every way.
 from __future__ import annotations
 
 import copy
+import time
 from collections.abc import Callable, Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass, replace
@@ -20,7 +21,6 @@ from transformers.generation import LogitsProcessor, StoppingCriteriaList
 
 from engine.decoding.decode import CancelBetweenTokens
 from engine.errors import Cancelled
-from engine.machine import clocks
 from engine.models.adapter import Adapter
 from engine.pipeline import single_run
 from engine.pipeline.feature_cache import FeatureCache
@@ -108,7 +108,7 @@ class AnswerRecorder(ExitStack):
         scores = out[0] if isinstance(out, tuple) else out  # the compiled step's come with more
         row = scores.detach().reshape(-1, scores.shape[-1])[-1]
         self.rows.append(row.to("cpu", torch.float32, copy=True))  # later changed in place
-        self._times.append(clocks.second_s())  # after the copy, which waits for the device
+        self._times.append(time.monotonic())  # after the copy, which waits for the device
 
     def _first(self, module: Any, arguments: Any, named: dict[str, Any]) -> None:
         if self._embeds.numel():

@@ -17,14 +17,14 @@ from msgspec import Struct
 from engine import quoting
 from engine.errors import BadInput
 from engine.machine.load import MachineLoad, words
-from engine.media_options import check_range, same_option
+from engine.media_options import check_range
 from engine.pipeline.watcher import Watcher
 from engine.prompts import DEFAULT_QUESTION, check_question
 from engine.storage.schemas import PASSED, Outcome
 from engine.types import (
     FRAME_RULES,
+    OPTIONS,
     Backend,
-    DecodeConfig,
     MediaOptions,
     ModelInfo,
     RunResult,
@@ -218,7 +218,7 @@ class VerifyRequest(MediaOptions):
     max_new_tokens: int = 256  # the default limit of an ordinary run
     runs: int = 5
     # Of the decoupled way; the others have no choice.
-    backend: Backend = same_option(DecodeConfig, "backend", "auto")
+    backend: Backend = field(default="auto", metadata={"option": OPTIONS["backend"]})
     batch: int = 4  # size of the compared batch; 1 compares none
 
     def __post_init__(self) -> None:

@@ -7,7 +7,6 @@ HTML reports use the same markup.  Every text in it is escaped.
 from __future__ import annotations
 
 import base64
-import io
 from collections.abc import Mapping
 from html import escape
 from typing import NamedTuple
@@ -16,6 +15,7 @@ import numpy as np
 import numpy.typing as npt
 from PIL import Image as Pillow
 
+from engine.media import images
 from engine.palette import EVENT_COLOURS
 from engine.types import Image, MediaKind
 from engine.viewing.event_times import EventDensity
@@ -187,7 +187,7 @@ def ticks_of(window: float) -> list[float]:
 
 def address(image: Image) -> str:
     """A data URL of the picture [H, W, 3] as WebP."""
-    return _address(Pillow.fromarray(image), "webp", quality=_QUALITY, method=0)
+    return _address(image, "webp", quality=_QUALITY, method=0)
 
 
 def event_address(image: Image) -> str:
@@ -198,7 +198,6 @@ def event_address(image: Image) -> str:
     return _address(picture, "png", compress_level=1, bits=2)
 
 
-def _address(picture: Pillow.Image, form: str, **options: int) -> str:
-    buffer = io.BytesIO()
-    picture.save(buffer, form, **options)
-    return f"data:image/{form};base64,{base64.b64encode(buffer.getvalue()).decode()}"
+def _address(picture: Image | Pillow.Image, form: str, **options: int) -> str:
+    data = base64.b64encode(images.encoded(picture, form, **options))
+    return f"data:image/{form};base64,{data.decode()}"

@@ -1,9 +1,7 @@
 """One time line of a sample: its events, and when each picture that a model receives is from.
 
-Times are microseconds after 0.  The first event and the first frame of the clip are both at 0,
-because no file says which began earlier.
-
-A file that cannot be read becomes a sentence.
+Times are microseconds after 0, where the first event and the first frame of the clip are: no file
+says which began earlier.  A file that cannot be read becomes a sentence.
 """
 
 from __future__ import annotations

@@ -104,7 +104,6 @@ def test_each_loss_is_that_of_its_changed_input_alone(adapter: Adapter, sample: 
     tokens = by_hand(adapter, found, hidden.plain)
     plain = float(tokens.sum())
     assert found.logprob == pytest.approx(plain, abs=close)
-    assert found.chance is not None
     assert math.log(found.chance.probability) == pytest.approx(float(tokens.min()), abs=CLOSE)
     for cell in found.cells:
         changed = float(by_hand(adapter, found, hidden.without(cell.removed)).sum())
@@ -181,8 +180,8 @@ def test_a_place_is_named_for_an_answer_but_not_for_what_the_model_would_not_say
     alone, options = tuple(adapter.eos_ids[:1]), ExplainOptions(time=False)
     absent = "A pedestrian is walking on the right side of the road."
     found = explain(adapter, ExplainRequest(run, absent, alone, options))
-    assert wording.no_place(found) and "no place is named" in wording.conclusion(found)
-    assert found.chance is not None and found.chance.p <= wording.BY_CHANCE  # test alone
+    assert wording.no_place(found) and "no place is named" in found.chance.sentence
+    assert found.chance.p <= wording.BY_CHANCE  # test alone
     answer = explaining.answer_ids(adapter, run, ExplainWatcher())
     said = wording.sentences(adapter.text(answer))
     present = next(text for text in said if "same lane" in text)  # control

@@ -36,8 +36,8 @@ def cell(box: tuple[float, float, float, float], nats: float, fine: bool = True)
 
 
 def explained(*cells: CellLoss) -> Explanation:
-    """With the default options, and without a test."""
-    return explanation(request=ExplainRequest(run(), "a car"), cells=cells, chance=None)
+    """With the default options."""
+    return explanation(request=ExplainRequest(run(), "a car"), cells=cells)
 
 
 @pytest.mark.parametrize(

@@ -23,22 +23,20 @@ def test_the_strongest_cells_come_first_and_those_that_lost_nothing_are_left_out
 @pytest.mark.parametrize("test", [NO_CHANCE, UNLIKELY])
 def test_no_place_is_named_by_chance_or_for_words_the_model_does_not_consider(test: Chance) -> None:
     found = explanation(chance=test)
-    assert wording.no_place(found) and wording.conclusion(found) == test.sentence
+    assert wording.no_place(found) and found.chance == test
     assert wording.alt(found, "s").endswith(test.sentence)
     text = terminal(answered(found))
     assert test.sentence in text and "Largest losses:" in text and "Places that" not in text
     assert as_json(found)["chance"]["sentence"] == test.sentence
 
 
-def test_the_control_names_a_place_and_no_test_is_not_held_against_it() -> None:
-    for test in (CLEAR, None):
-        found = explanation(chance=test)
-        assert not wording.no_place(found) and "right, bottom" in wording.alt(found, "s")
-        assert "Places that the words rest on:" in terminal(answered(found))
-    assert wording.conclusion(explanation(chance=None)) == wording.UNTESTED
+def test_the_control_names_a_place() -> None:
+    found = explanation(chance=CLEAR)
+    assert not wording.no_place(found) and "right, bottom" in wording.alt(found, "s")
+    text = terminal(answered(found))
+    assert CLEAR.sentence in text and "Places that the words rest on:" in text
     assert wording.plain(explanation()).endswith("-0.70 nats; probability of their least likely "
                                                  "token: 0.5.")  # fmt: skip
-    assert wording.plain(explanation(chance=None)).endswith("-0.70 nats.")
 
 
 def test_the_alt_text_names_sample_words_and_places() -> None:

@@ -19,11 +19,11 @@ def _asked(monkeypatch: pytest.MonkeyPatch, root: Path, *flags: str) -> DraftReq
 
     class Stop(Exception): ...
 
-    def noted(request: DraftRequest) -> None:
+    def noted(request: DraftRequest, tell: object) -> None:
         made.append(request)
         raise Stop
 
-    monkeypatch.setattr(draft, "_PrintingDraftJob", noted)
+    monkeypatch.setattr(draft, "DraftJob", noted)
     parser = argparse.ArgumentParser()
     draft.add(parser.add_subparsers())
     usual = ("draft", "record-1", "--dataset", str(root), "--target", "a", "--draft", "lookup")

@@ -182,7 +182,7 @@ def test_a_model_that_is_no_plain_llama_decodes_eagerly(
 
 @pytest.mark.loads
 def test_a_folder_that_others_may_write_is_not_used(adapter: Adapter, sample: Sample) -> None:
-    folder = settings.load().compiled_dir
+    folder = settings.load().cache_dir / "compiled"
     folder.mkdir(parents=True)
     folder.chmod(0o777)
     found = go(adapter, sample, COMPILED)
@@ -356,5 +356,5 @@ def test_a_real_compiler_agrees_and_leaves_its_work_on_disk(
         pytest.skip(f"this machine has no C++ compiler ({found.notes[-1]})")
     assert found.backend == "compiled", found.notes
     assert found.generation.token_ids == go(adapter, sample, EAGER).generation.token_ids
-    folder = settings.load().compiled_dir
+    folder = settings.load().cache_dir / "compiled"
     assert folder.stat().st_mode & 0o777 == 0o700 and any(folder.rglob("*.so"))

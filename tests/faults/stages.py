@@ -162,24 +162,19 @@ def probe_overwrites(patch: Patch) -> None:
     slow_tower(patch)
     leave = VisionProbe._leave
 
-    def overwrite(self: VisionProbe, index: int) -> Callable[..., None]:
-        add = leave(self, index)
-
-        def hook(*given: Any) -> None:
-            self.ms = 0.0
-            add(*given)
-
-        return hook
+    def overwrite(self: VisionProbe, index: int, *given: Any) -> None:
+        self.ms = 0.0
+        leave(self, index, *given)
 
     patch.setattr(VisionProbe, "_leave", overwrite)
 
 
 def probe_changes_what_it_sees(patch: Patch) -> None:
-    def negate(module: Any, given: Any, out: Any) -> Any:
+    def negate(self: VisionProbe, index: int, module: Any, given: Any, out: Any) -> Any:
         return -out if isinstance(out, torch.Tensor) else None
 
-    patch.setattr(VisionProbe, "_enter", lambda *_: lambda *_: None)
-    patch.setattr(VisionProbe, "_leave", lambda *_: negate)
+    patch.setattr(VisionProbe, "_enter", lambda *_: None)
+    patch.setattr(VisionProbe, "_leave", negate)
 
 
 def probe_is_slow(patch: Patch) -> None:

@@ -51,7 +51,7 @@ def test_cancel_ends_at_the_next_report_and_leaves_nothing(
     job.work()
     assert job.state == "cancelled" and "nothing is kept" in job.error
     assert job.step == step and entry not in registry.resident()
-    known = settings.load().hashes_file.exists()
+    known = (settings.load().cache_dir / checkpoint_files.MEMO).exists()
     assert known == (step == "weights")  # a hash that was finished is kept, half of one never
     again = ModelJob(entry=entry)
     again.work()

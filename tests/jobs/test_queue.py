@@ -52,17 +52,14 @@ def test_a_waiting_job_has_its_position_and_may_be_cancelled_before_it_starts() 
     while first.state != "running":
         time.sleep(0.002)
     assert [task.position for task in tasks] == [0, 1, 2]
-    waited = second.queued_ms
     second.cancel()
     assert second.state == "cancelled" and "before it started" in second.error
-    frozen = second.queued_ms  # the time in the queue stands still after the end
     assert not first.stopping
     first.cancel()
     assert first.stopping and not first.ended and second.ended and not second.stopping
-    assert second.queued_ms == frozen >= waited > 0
     hold.set()
     finished(third)
-    assert not first.stopping and third.state == "done" and third.queued_ms > first.queued_ms
+    assert not first.stopping and third.state == "done"
 
 
 def test_who_sees_the_end_sees_its_reason_as_well() -> None:

@@ -18,7 +18,7 @@ from engine.models import registry
 from engine.models.adapter import Adapter
 from engine.pipeline import batch_run, draft_loop, single_run
 from engine.pipeline.drafts import LOOKUP, DraftRequest
-from engine.pipeline.watcher import DraftWatcher
+from engine.pipeline.watcher import Watcher
 from engine.types import DecodeConfig, RunOptions, RunRequest, RunResult, Sample
 from engine.verify.answer_paths import Subject
 from engine.verify.verdict import VerifyRequest
@@ -125,7 +125,7 @@ def test_a_draft_and_its_target_share_the_lower_limit(load: Load, sample: Sample
         (sample,), "target", LOOKUP, prompt=QUESTION, decode=DecodeConfig(ASKED), runs=1
     )
     for other, tokens in ((None, 30), (draft, ROOM)):
-        trial = draft_loop.try_sample(sample, request, target, other, DraftWatcher())
+        trial = draft_loop.try_sample(sample, request, target, other, Watcher())
         assert len(trial.ids) == tokens and trial.difference is None
         assert list(trial.ids) == plain(target, sample, tokens)
         (note,) = trial.notes

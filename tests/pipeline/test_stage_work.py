@@ -1,7 +1,7 @@
 """Each stage does its own work in every run, and the clock waits for the device at its ends.
 
-A run's own watcher records the reading of files and the waits for the device; methods and hooks of
-the model record the rest.
+A run's own watcher records the reading of files, torch's synchronisation the waits for the device,
+methods and hooks of the model the rest.
 """
 
 from __future__ import annotations
@@ -97,17 +97,24 @@ def watched(adapter: Adapter, own: bool, log: WorkLog) -> Iterator[None]:
 @pytest.mark.loads
 @pytest.mark.parametrize("family", slow_unless(["llava", "qwen2_5_vl"], FAMILIES))
 def test_each_kind_of_work_is_done_in_its_stage_in_every_run(
-    family: str, adapter: Adapter, sample: Sample, tmp_path: Path
+    family: str,
+    adapter: Adapter,
+    sample: Sample,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     """Two runs of one sample whose files change in between; names, sizes and times stay."""
     images = media.load(sample, adapter.kind).images
     cache = FeatureCache(tmp_path / "features", 64)
+    synchronizer = timing.synchronizer
+    monkeypatch.setattr(timing, "synchronizer", lambda _: synchronizer(FAKE))
     for pictures in (images, tuple(255 - image for image in images)):
         again = copy(adapter, tmp_path / "copy", pictures)
         for path in (*again.frames, *again.event_images):
             os.utime(path, (1, 1))
         how = RunOptions(decode=DecodeConfig(max_new_tokens=2), cache="refresh")
         log = WorkLog()
+        monkeypatch.setattr(torch.accelerator, "synchronize", log.wait)
         with watched(adapter, family in OWN, log):
             single_run.run(adapter, RunRequest(again, adapter.info.name, "Why?", how), cache, log)
         stage, places = "", set[tuple[str, str]]()
@@ -132,7 +139,9 @@ def unsynchronised(log: WorkLog) -> None:
         assert "sync" in part[:first] and "sync" in part[last:], log.events[start]
 
 
-def test_span_and_probe_wait_for_an_accelerator_at_both_ends() -> None:
+def test_span_and_probe_wait_for_an_accelerator_at_both_ends(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
     calls: list[str] = []
 
     class Module(torch.nn.Identity):
@@ -140,14 +149,12 @@ def test_span_and_probe_wait_for_an_accelerator_at_both_ends() -> None:
             calls.append("work")
             return value
 
-    def wait(_: torch.device) -> None:
-        calls.append("sync")
-
-    with timing.Timeline(FAKE, wait).span("drill"):
+    monkeypatch.setattr(torch.accelerator, "synchronize", lambda _: calls.append("sync"))
+    with timing.Timeline(FAKE).span("drill"):
         calls.append("work")
     assert calls[0] == calls[-1] == "sync" and "work" in calls
     calls.clear()
     module = Module()
-    with timing.VisionProbe([module], FAKE, wait):
+    with timing.VisionProbe([module], FAKE):
         module(torch.zeros(1))
     assert calls == ["sync", "work", "sync"]

@@ -21,7 +21,7 @@ from engine.models.adapter import Adapter
 from engine.pipeline import batch_run, draft_loop, single_run
 from engine.pipeline.drafts import DraftRequest
 from engine.pipeline.feature_cache import FeatureCache
-from engine.pipeline.watcher import DraftWatcher
+from engine.pipeline.watcher import Watcher
 from engine.types import DecodeConfig, RunOptions, RunRequest, RunResult, Sample
 from tests.pretended.conftest import FAMILIES, GENERIC, Load
 from tests.pretended.device import NAME
@@ -80,7 +80,7 @@ def drafted(adapter: Adapter, samples: list[Sample], folder: Path) -> Answers:
     name, answers = adapter.info.name, []
     request = DraftRequest((samples[0],), name, "lookup", prompt=QUESTION, decode=GREEDY, runs=1)
     for draft in (None, adapter):
-        trial = draft_loop.try_sample(samples[0], request, adapter, draft, DraftWatcher())
+        trial = draft_loop.try_sample(samples[0], request, adapter, draft, Watcher())
         assert trial.difference is None
         answers.append(trial.ids)
     return tuple(answers)

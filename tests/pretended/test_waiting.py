@@ -19,7 +19,7 @@ from engine.models.adapter import Adapter
 from engine.pipeline import batch_run, draft_loop, single_run
 from engine.pipeline.drafts import DraftRequest
 from engine.pipeline.feature_cache import FeatureCache
-from engine.pipeline.watcher import DraftWatcher
+from engine.pipeline.watcher import Watcher
 from engine.timing import Timeline
 from engine.types import DecodeConfig, RunOptions, RunRequest, RunResult, Sample
 from tests.faults import stages as faults
@@ -213,7 +213,7 @@ def draft_times_are_right(
         drafts = Queued().inside(patched, draft_loop._Loop, "_draft")
         names = target.info.name, draft.info.name
         request = DraftRequest((sample,), *names, prompt=QUESTION, decode=GREEDY, runs=1)
-        trial = draft_loop.try_sample(sample, request, target, draft, DraftWatcher())
+        trial = draft_loop.try_sample(sample, request, target, draft, Watcher())
     (timed,) = trial.drafted
     assert 0 < drafts.operations < cycles.operations
     both = [timed.draft_ms, timed.draft_ms + timed.passes_ms]

@@ -16,11 +16,12 @@ from tests import fabricate
 def line(**more: Any) -> dict[str, Any]:
     cell = {"box": [0, 0, 0.5, 1], "removed": [0, 0, 0.75, 1], "nats": 1.5, "fine": True}
     moment = {"index": 0, "label": "frame 0", "how": "replaced", "nats": -0.1}
+    chance = {"p": 0.5, "permutations": 3, "sentence": "a", "probability": 0.5}
     return {
         **{"model": "ev", "sample": "s0", "repeat": 0, "prompt": "What?", "answer": "A road."},
         **{"words": "A road.", "said": True, "token_ids": [5, 6, 2], "scored": [0, 2]},
         **{"logprob": -0.5, "removal": "blur", "options": {"grid": 8, "fill": "blur"}},
-        **{"cells": [cell], "moments": [moment], "chance": None, "notes": ["A note."]},
+        **{"cells": [cell], "moments": [moment], "chance": chance, "notes": ["A note."]},
         **{"cost": {"encodings": 3, "prefills": 2, "seconds": 0.5}, "ms": 500.0},
         **more,
     }
@@ -50,6 +51,7 @@ def folder(tmp_path: Path) -> Path:
         {"moments": [{"index": -1, "label": "a", "how": "replaced", "nats": 0}]},
         {"chance": {"p": 1.5, "permutations": 3, "sentence": "a", "probability": 0.5}},
         {"chance": {"p": 0.5, "permutations": 3, "sentence": "a"}},
+        {"chance": None},
         {"ms": -1},
     ],
 )

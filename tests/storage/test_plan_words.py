@@ -5,8 +5,7 @@ from __future__ import annotations
 from dataclasses import fields
 from typing import Any
 
-from engine.storage import plan_words
-from engine.storage.plan import Plan
+from engine.storage.plan import DEFAULTS, Plan
 
 
 def plan(**more: Any) -> Plan:
@@ -17,4 +16,4 @@ def test_no_setting_of_a_plan_is_forgotten() -> None:
     apart = {"models", "samples", "warmup", "order", "order_why", "stop_after", "prompt", "decode"}
     apart.add("perturb_seed")  # named with the perturbation
     named = {one.name for one in fields(Plan)} - apart
-    assert named <= set(plan_words.DEFAULTS)
+    assert named <= set(DEFAULTS)

@@ -57,7 +57,7 @@ CACHED: tuple[float, Source, float | None] = (2.0, "cached", 40.0)
 def view(name: str = "a", state: str = "queued", **changes: Any) -> RunView:
     """What a page sees of a run of the model "one"."""
     given: dict[str, Any] = {
-        "id": name, "model": "one", "state": state, "stage": "", "position": 0, "queued_ms": 1234.0,
+        "id": name, "model": "one", "state": state, "stage": "", "position": 0,
         "text": "", "new_tokens": 0, "ttft_ms": None, "tokens_per_s": None, "error": "",
         "result": None, "request": result().request,
     }  # fmt: skip

@@ -69,7 +69,7 @@ def test_what_a_verification_plants_is_seen_by_nobody_else(sample: Sample) -> No
         visitor.join()
     assert set(seen) == {(own, clock)} and len(seen) >= 50
     assert torch.equal(torch.get_rng_state(), before)
-    assert not settings.load().features_dir.exists()
+    assert not (settings.load().cache_dir / "features").exists()
 
 
 @pytest.mark.loads

@@ -7,14 +7,14 @@ from collections.abc import Mapping, Sequence
 import streamlit as st
 
 from engine.attribution import wording
-from engine.attribution.explained import FILLS, ExplainOptions, ExplainRequest, Fill
+from engine.attribution.explained import FILLS, ExplainOptions, ExplainRequest, Fill, cost_of
 from engine.errors import StageScopeError
-from engine.jobs import explain_job
 from engine.jobs.explain_job import ExplainJob
 from engine.jobs.run_job import RunView
 from engine.media.thumbnails import stamp_of
 from engine.models import registry
 from engine.models.checkpoint import ModelEntry
+from engine.models.families import ANY_FAMILY
 from engine.types import MediaKind, RunRequest
 from ui.compare import explanation_view
 from ui.widgets import choices, followed_runs, notices, uploads
@@ -144,7 +144,8 @@ def _cost(view: RunView) -> str:
         shown = _shown(run, entry.kind, how, stamp_of(run.sample))
     except StageScopeError as error:
         return str(error)
-    return explain_job.cost_of(entry, chosen, *shown).sentence
+    batched = entry.family != ANY_FAMILY  # its adapters refuse batches
+    return cost_of(chosen, *shown, batched, entry.name).sentence
 
 
 @st.cache_data(max_entries=64, show_spinner=False)

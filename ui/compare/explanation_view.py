@@ -29,7 +29,7 @@ def draw(found: Explanation, picture: bytes, subject: str, key: str) -> None:
         notices.notice(NOT_SAID, f"explained_unsaid_{key}")
     # Read before the map: whether there is anything to see.
     show = notices.notice if wording.no_place(found) else notices.small
-    show(wording.conclusion(found), f"explained_chance_{key}")
+    show(found.chance.sentence, f"explained_chance_{key}")
     several = len(found.moments) > 1
     left, right = (st.container(), st.container()) if several else st.columns([3, 2], gap="medium")
     with left:

@@ -103,10 +103,11 @@ def cache(entries: Sequence[ModelEntry]) -> None:
 
 
 def hit_rate(state: CacheState) -> str:
-    if state.hit_rate is None:
+    reads = state.hits + state.misses
+    if not reads:
         return "no reads since this server started"
-    reads = count(state.hits + state.misses, "read")
-    return f"{state.hit_rate:.0%} ({state.hits:,} of {reads} since this server started)"
+    rate, told = state.hits / reads, count(reads, "read")
+    return f"{rate:.0%} ({state.hits:,} of {told} since this server started)"
 
 
 def cached_sizes(state: CacheState, entries: Sequence[ModelEntry]) -> list[tuple[str, str]]:

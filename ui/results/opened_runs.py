@@ -23,7 +23,7 @@ from engine.analysis.pairs import Comparison
 from engine.analysis.results_table import Lens, LensName
 from engine.report.report_figures import Findings
 from engine.storage import annotations as feedback
-from engine.storage import explanations, plan_words, run_details, run_store
+from engine.storage import explanations, run_details, run_store
 from engine.storage.run_details import RunDetails
 from engine.storage.run_store import Run, RunInfo, Stamp
 from ui.widgets import uploads
@@ -205,7 +205,7 @@ def sides(opened: OpenedRuns) -> tuple[str, str]:
 
 def default_lens(opened: OpenedRuns) -> tuple[LensName, str]:
     """The lens in which the runs can be compared, and why it is not the natural one."""
-    rules = {run.id: plan_words.settings(run.header.plan)["length"] for run in opened.runs}
+    rules = {run.id: run.header.plan.settings["length"] for run in opened.runs}
     if len(set(rules.values())) > 1 and len(look(opened, "first").table):
         told = "; ".join(dict.fromkeys(rules.values()))
         return "first", f"The chosen runs have different length rules ({told}). {EQUAL}"

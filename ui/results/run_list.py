@@ -12,7 +12,8 @@ import streamlit as st
 from engine import settings
 from engine.errors import StoreError
 from engine.report import bundle
-from engine.storage import plan_words, run_details, run_store
+from engine.storage import run_details, run_store
+from engine.storage.plan import chips
 from engine.storage.run_details import MAX_NAME_CHARS, MAX_TAGS
 from ui.results import opened_runs
 from ui.results.opened_runs import OpenedRuns, Source
@@ -159,19 +160,19 @@ def _put(keys: list[str]) -> None:
 
 
 def head(opened: OpenedRuns) -> None:
-    chips = plan_words.chips([source.info.settings for source in opened.sources])
+    settings_of = chips([source.info.settings for source in opened.sources])
     names = opened_runs.named(opened.sources)
     for source, name, problems, found in zip(
-        opened.sources, names, opened.problems, chips, strict=True
+        opened.sources, names, opened.problems, settings_of, strict=True
     ):
         key = source.key
         with st.container(horizontal=True, vertical_alignment="center", gap="small"):
             notices.small(name, f"head_{key}")
-            for chip in found:
+            for words, differs in found.items():
                 st.badge(
-                    escape(chip.words),
-                    color="blue" if chip.differs else "gray",
-                    help=DIFFERS_HELP if chip.differs else CHANGED_HELP,
+                    escape(words),
+                    color="blue" if differs else "gray",
+                    help=DIFFERS_HELP if differs else CHANGED_HELP,
                 )
             with st.popover("Edit", key=f"results_edit_{key}"):
                 _edit(source)

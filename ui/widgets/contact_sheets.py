@@ -51,7 +51,7 @@ def seen(sample: Sample, kind: MediaKind, how: MediaOptions) -> ContactSheet:
 def preview(sample: Sample) -> str | None:
     """A data URL of a small picture of the sample, None if it has none.  Those of datasets are also
     kept on disk; a visitor's own files leave nothing behind."""
-    folder = settings.load().thumbnails_dir if sample.sequence != OWN else None
+    folder = settings.load().cache_dir / "thumbnails" if sample.sequence != OWN else None
     picture = thumbnails.picture(sample, stamp_of(sample), folder)
     return None if picture is None else address(picture)
 
