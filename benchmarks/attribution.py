@@ -251,11 +251,12 @@ def _row_losses(adapter: Adapter, one: Said) -> dict[Box, float]:
     features = adapter.encode(prepared)
     words = scored_words(adapter, one.sentence, one.token_ids)
     first, after = words.scored
+    ids = words.token_ids[:after]
+    wanted = torch.tensor(ids[first:])[:, None]
 
     def score(changed: torch.Tensor) -> float:
         prompt = adapter.embed(prepared, features.changed(lambda _: changed))
-        logs = forced.logprobs(adapter.decoder, [prompt], words.token_ids[:after])
-        return float(logs[0, first:].sum())
+        return float(forced.of_tokens(adapter.decoder, [prompt], ids, wanted).sum())
 
     whole, losses = features.rows, dict[Box, float]()
     plain, side = score(whole), round(len(whole) ** 0.5)

@@ -49,6 +49,9 @@ def wanted(config: DecodeConfig, device: torch.device) -> bool:
     return config.backend == "compiled" or (config.backend == "auto" and device.type == "cuda")
 
 
+Call = Callable[[], tuple[torch.Tensor, torch.Tensor]]
+
+
 @dataclass(frozen=True, eq=False)
 class Bucket:
     """The memory of one bucket: keys and values [heads, L, D] per layer, and the step's inputs.
@@ -64,7 +67,7 @@ class Bucket:
     token: torch.Tensor
     position: torch.Tensor
     held: torch.Tensor
-    call: Callable[[], tuple[torch.Tensor, torch.Tensor]]
+    call: Call
 
 
 class CompiledStep(nn.Module):
@@ -203,9 +206,7 @@ def _furnish(step: Step, llama: Llama, size: int, device: torch.device) -> Bucke
     return Bucket(step, keys, values, token, position, held, call)
 
 
-def _captured(
-    call: Callable[[], tuple[torch.Tensor, torch.Tensor]], device: torch.device
-) -> Callable[[], tuple[torch.Tensor, torch.Tensor]]:
+def _captured(call: Call, device: torch.device) -> Call:
     """The call as a CUDA graph, warmed up on a side stream, as torch.cuda.graph requires."""
     with torch.cuda.device(device):
         stream = torch.cuda.Stream(device)  # type: ignore[no-untyped-call]

@@ -24,7 +24,7 @@ from transformers import (
     TemperatureLogitsWarper,
     TopPLogitsWarper,
 )
-from transformers.generation import BaseStreamer, StoppingCriteria, StoppingCriteriaList
+from transformers.generation import BaseStreamer, StoppingCriteriaList
 
 from engine.decoding import llama
 from engine.decoding.generation_rules import AnswerRules
@@ -179,7 +179,7 @@ def generation_config(rules: AnswerRules) -> GenerationConfig:
         do_sample=not config.greedy,
         eos_token_id=list(rules.eos_ids),
         pad_token_id=rules.eos_ids[0],
-        **rules.checkpoint.options(config, rules.context),
+        **rules.options(),
         **({} if config.greedy else drawn),
     )
 
@@ -191,7 +191,7 @@ def own_options(
     return {
         "generation_config": generation_config(rules),
         "streamer": TokenStreamer(on_token),
-        "stopping_criteria": StoppingCriteriaList([CancelBetweenTokens(cancelled)]),
+        "stopping_criteria": ended_by(cancelled),
         "logits_processor": [FirstScores()],
     }
 
@@ -226,12 +226,10 @@ class TokenStreamer(BaseStreamer):
     def end(self) -> None: ...
 
 
-class CancelBetweenTokens(StoppingCriteria):
-    """Ends a model's own generate() when `cancelled` returns True."""
+def ended_by(cancelled: Callable[[], bool]) -> StoppingCriteriaList:
+    """What ends a model's own generate() between two tokens when `cancelled` returns True."""
 
-    def __init__(self, cancelled: Callable[[], bool]) -> None:
-        self._cancelled = cancelled
+    def ended(input_ids: torch.Tensor, *_: Any, **__: Any) -> torch.Tensor:
+        return input_ids.new_full(input_ids.shape[:1], cancelled(), dtype=torch.bool)
 
-    def __call__(self, input_ids: torch.Tensor, scores: Any, **_: Any) -> torch.Tensor:
-        size, device = input_ids.shape[0], input_ids.device
-        return torch.full((size,), self._cancelled(), dtype=torch.bool, device=device)
+    return StoppingCriteriaList([ended])

@@ -15,11 +15,6 @@ from engine.decoding import batched
 from engine.decoding.decode import Decoder, ModelInputs, Prompt, WholeModel
 
 
-def logprobs(decoder: Decoder, prompts: Sequence[Prompt], ids: Sequence[int]) -> torch.Tensor:
-    """[B, N]: the log-probabilities of N tokens after each of B prompts."""
-    return of_tokens(decoder, prompts, ids, torch.tensor(list(ids))[:, None])[..., 0]
-
-
 def of_tokens(
     decoder: Decoder, prompts: Sequence[Prompt], ids: Sequence[int], wanted: torch.Tensor
 ) -> torch.Tensor:

@@ -39,11 +39,16 @@ def refused(settings: Mapping[str, Any]) -> str | None:
     return next((name for name in _REFUSED if _acts(settings, name)), None)
 
 
+def followed(settings: Mapping[str, Any]) -> dict[str, Any]:
+    """The supported settings that have an effect, by name."""
+    return {name: settings[name] for name in FOLLOWED if _acts(settings, name)}
+
+
 def notes(settings: Mapping[str, Any]) -> tuple[str, ...]:
     """Notes about the checkpoint's own settings, for its card and results."""
     found = []
-    if followed := [name for name in FOLLOWED if _acts(settings, name)]:
-        found.append(f"The checkpoint's generation settings are used: {', '.join(followed)}.")
+    if names := ", ".join(followed(settings)):
+        found.append(f"The checkpoint's generation settings are used: {names}.")
     if settings.get("do_sample"):
         given = [f"{n} {settings[n]:g}" for n in _SAMPLING if settings.get(n) is not None]
         listed = f" ({', '.join(given)})" if given else ""
@@ -65,52 +70,34 @@ def _acts(settings: Mapping[str, Any], name: str) -> bool:
     return bool(value != _NO_EFFECT.get(name, 0)) and value not in ([], {}, "")
 
 
-@dataclass(frozen=True, eq=False)
-class GenerationRules:
-    """The supported settings of one checkpoint, by name."""
-
-    values: Mapping[str, Any] = field(default_factory=dict)
-
-    @classmethod
-    def read(cls, settings: Mapping[str, Any]) -> GenerationRules:
-        return cls({name: settings[name] for name in FOLLOWED if _acts(settings, name)})
-
-    def options(self, config: DecodeConfig, context: int) -> dict[str, Any]:
-        """Options for a GenerationConfig, with the larger of both `min_new_tokens`."""
-        most = config.max_new_tokens
-        least = max(self.values.get("min_new_tokens", 0), config.min_new_tokens)
-        found = {**self.values, "min_new_tokens": min(least, most) or None}
-        if "min_length" in found:
-            found["min_length"] = min(found["min_length"], context + most)
-        return found
-
-    def ids(self) -> list[int]:
-        """Every token id that a setting names."""
-        found = list[int]()
-        for name, value in self.values.items():
-            if name.endswith("_id"):
-                found += value if isinstance(value, list) else [value]
-            elif name.endswith("suppress_tokens"):
-                found += value
-            elif name == "bad_words_ids":
-                found += [token for word in value for token in word]
-            elif name == "sequence_bias":
-                found += [token for word, _ in value for token in word]
-        return found
+def ids(settings: Mapping[str, Any]) -> list[int]:
+    """Every token id that these followed settings name."""
+    found = list[int]()
+    for name, value in settings.items():
+        if name.endswith("_id"):
+            found += value if isinstance(value, list) else [value]
+        elif name.endswith("suppress_tokens"):
+            found += value
+        elif name == "bad_words_ids":
+            found += [token for word in value for token in word]
+        elif name == "sequence_bias":
+            found += [token for word, _ in value for token in word]
+    return found
 
 
 @dataclass(frozen=True, eq=False)
 class AnswerRules:
     """What decides the tokens of one answer, resolved once for its prompt.
 
-    `config`: the request's settings, with a limit that the context has room for; `counted`: gives
-    the ids that generate() would count, none if it gets embeddings only; it is called in stage 4,
-    because it may use the device; `context`: the prompt's length including its visual rows.
+    `config`: the request's settings, with a limit that the context has room for; `checkpoint`: the
+    checkpoint's that are followed; `counted`: gives the ids that generate() would count, none if it
+    gets embeddings only; it is called in stage 4, because it may use the device; `context`: the
+    prompt's length including its visual rows.
     """
 
     config: DecodeConfig
     eos_ids: tuple[int, ...]
-    checkpoint: GenerationRules = GenerationRules()
+    checkpoint: Mapping[str, Any] = field(default_factory=dict)
     counted: Callable[[], Sequence[int]] = tuple
     context: int = 0
     device: torch.device | str = "cpu"
@@ -126,6 +113,15 @@ class AnswerRules:
             scores = processor(so_far, scores)
         return scores
 
+    def options(self) -> dict[str, Any]:
+        """Options for a GenerationConfig, with the larger of both `min_new_tokens`."""
+        most = self.config.max_new_tokens
+        least = max(self.checkpoint.get("min_new_tokens", 0), self.config.min_new_tokens)
+        found = {**self.checkpoint, "min_new_tokens": min(least, most) or None}
+        if "min_length" in found:
+            found["min_length"] = min(found["min_length"], self.context + most)
+        return found
+
     @cached_property
     def prompt(self) -> tuple[int, ...]:
         return tuple(self.counted())
@@ -133,7 +129,7 @@ class AnswerRules:
     @cached_property
     def processors(self) -> tuple[Callable[..., Any], ...]:
         """Those that transformers' generate() makes of the checkpoint's settings; none without."""
-        if not self.checkpoint.values:
+        if not self.checkpoint:
             return ()
         import torch
         from transformers import GenerationConfig, GenerationMixin
@@ -142,7 +138,7 @@ class AnswerRules:
             config = SimpleNamespace(is_encoder_decoder=False)
 
         prompt = len(self.prompt)
-        values = self.checkpoint.options(self.config, self.context)
+        values = self.options()
         least, shortest = values["min_new_tokens"] or 0, values.pop("min_length", 0)
         # generate() subtracts a prompt of embeddings from min_length
         shortest = least + prompt if least else max(shortest - (0 if prompt else self.context), 0)

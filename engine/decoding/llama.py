@@ -94,6 +94,13 @@ class Layer(NamedTuple):
     down: torch.Tensor
 
 
+_MODULES = (  # of a LlamaDecoderLayer, in the order of Layer
+    *("input_layernorm", "self_attn.q_proj", "self_attn.k_proj", "self_attn.v_proj"),
+    *("self_attn.o_proj", "post_attention_layernorm", "mlp.gate_proj", "mlp.up_proj"),
+    "mlp.down_proj",
+)
+
+
 @dataclass(frozen=True, eq=False)
 class Llama:
     """The weights of the model, and the rotations of the positions so far."""
@@ -174,27 +181,15 @@ def read(model: nn.Module) -> Llama | None:
     config = model.config
     return Llama(
         embedding=model.embed_tokens.weight,
-        layers=tuple(_layer(one) for one in model.layers),
+        layers=tuple(
+            Layer(*(layer.get_submodule(name).weight for name in _MODULES))
+            for layer in model.layers
+        ),
         norm=model.norm.weight,
         eps=model.norm.variance_epsilon,
         heads=config.num_attention_heads,
         head_dim=model.layers[0].self_attn.head_dim,
         rotary=model.rotary_emb,
-    )
-
-
-def _layer(layer: Any) -> Layer:
-    attention, mlp = layer.self_attn, layer.mlp
-    return Layer(
-        layer.input_layernorm.weight,
-        attention.q_proj.weight,
-        attention.k_proj.weight,
-        attention.v_proj.weight,
-        attention.o_proj.weight,
-        layer.post_attention_layernorm.weight,
-        mlp.gate_proj.weight,
-        mlp.up_proj.weight,
-        mlp.down_proj.weight,
     )
 
 

@@ -25,7 +25,7 @@ from transformers import GenerationConfig
 from engine.decoding import compiled, generation_rules
 from engine.decoding.compiled import CompiledStep
 from engine.decoding.decode import Decoder, Prompt
-from engine.decoding.generation_rules import AnswerRules, GenerationRules
+from engine.decoding.generation_rules import AnswerRules
 from engine.errors import BadInput
 from engine.models import auto_processor, loading, pixels, supported
 from engine.models.checkpoint import ModelEntry
@@ -85,8 +85,8 @@ class Adapter(ABC):
         self.own_generation: GenerationConfig = model.generation_config  # the checkpoint's own
         settings = vars(self.own_generation)
         supported.refuse_generation(info.name, settings)
-        self.rules = GenerationRules.read(settings)
-        _refuse_strange(info, model, self.rules.ids())
+        self.rules = generation_rules.followed(settings)
+        _refuse_strange(info, model, generation_rules.ids(self.rules))
         self.notes = (*notes, *generation_rules.notes(settings))
         self.model.generation_config = GenerationConfig(eos_token_id=list(self.eos_ids))
         self.code = code_digest()

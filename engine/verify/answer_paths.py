@@ -17,9 +17,9 @@ from typing import Any, Self
 
 import torch
 from transformers import GenerationConfig
-from transformers.generation import LogitsProcessor, StoppingCriteriaList
+from transformers.generation import LogitsProcessor
 
-from engine.decoding.decode import CancelBetweenTokens
+from engine.decoding.decode import ended_by
 from engine.errors import Cancelled
 from engine.models.adapter import Adapter
 from engine.pipeline import single_run
@@ -189,7 +189,7 @@ class Subject:
             torch.manual_seed(config.seed)
             out = self.adapter.generate(self.prepared, **options)
         answer = watch.answer("plain", self.new_ids(out, len(watch.rows)))
-        if self.adapter.rules.values and config.greedy:
+        if self.adapter.rules and config.greedy:
             answer = self.judged = replace(answer, scores=torch.stack(seen.rows))
         return answer
 
@@ -231,7 +231,7 @@ class Subject:
         return single_run.run(self.adapter, request, self.cache, self.watcher)
 
     def options(self, config: DecodeConfig) -> dict[str, Any]:
-        stopping = StoppingCriteriaList([CancelBetweenTokens(self.cancelled)])
+        stopping = ended_by(self.cancelled)
         return {"generation_config": self.own_generation(config), "stopping_criteria": stopping}
 
     def own_generation(self, config: DecodeConfig) -> GenerationConfig:

@@ -90,8 +90,9 @@ def by_hand(adapter: Adapter, found: Explanation, shown: Media) -> torch.Tensor:
     with torch.inference_mode():
         prepared = adapter.preprocess(shown, run.prompt)
         prompt = adapter.embed(prepared, adapter.encode(prepared))
-        logs = forced.logprobs(adapter.decoder, [prompt], found.token_ids[:after])
-    return logs[0, first:]
+        ids = found.token_ids[:after]
+        logs = forced.of_tokens(adapter.decoder, [prompt], ids, torch.tensor(ids)[:, None])
+    return logs[0, first:, 0]
 
 
 def test_each_loss_is_that_of_its_changed_input_alone(adapter: Adapter, sample: Sample) -> None:

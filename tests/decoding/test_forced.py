@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 import pytest
 import torch
@@ -58,8 +59,13 @@ def own(answer: RecordedAnswer) -> torch.Tensor:
     return logs[range(len(answer.ids)), list(answer.ids)]
 
 
+def logprobs(adapter: Adapter, prompts: list[Any], ids: list[int]) -> torch.Tensor:
+    """[B, N]: the log-probabilities of N tokens after each of B prompts."""
+    return forced.of_tokens(adapter.decoder, prompts, ids, torch.tensor(ids)[:, None])[..., 0]
+
+
 def of(adapter: Adapter, prepared: Prepared, features: Features, ids: list[int]) -> torch.Tensor:
-    return forced.logprobs(adapter.decoder, [adapter.embed(prepared, features)], ids)[0]
+    return logprobs(adapter, [adapter.embed(prepared, features)], ids)[0]
 
 
 def test_forced_tokens_have_the_models_own_log_probabilities(
@@ -89,7 +95,7 @@ def test_a_batch_gives_each_input_what_it_has_alone(adapter: Adapter, tmp_path: 
     features = [adapter.encode(one) for one in prepared]
     ids = [7, 9, 11, 8]
     prompts = [adapter.embed(*pair) for pair in zip(prepared, features, strict=True)]
-    together = forced.logprobs(adapter.decoder, prompts, ids)
+    together = logprobs(adapter, prompts, ids)
     alone = torch.stack([of(adapter, *pair, ids) for pair in zip(prepared, features, strict=True)])
     assert float((together - alone).abs().max()) < CLOSE
     assert float((together[0] - together[2]).abs().max()) > 100 * CLOSE  # the control

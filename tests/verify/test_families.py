@@ -205,7 +205,8 @@ def test_forced_tokens_have_the_models_own_log_probabilities(family: str, ask: A
     asked = ask(family)
     adapter, prepared, ids = asked.adapter, asked.subject.prepared, asked.plain.ids
     prompt = adapter.embed(prepared, adapter.encode(prepared))
-    found = forced.logprobs(adapter.decoder, [prompt], ids)[0]
+    wanted = torch.tensor(list(ids))[:, None]
+    found = forced.of_tokens(adapter.decoder, [prompt], ids, wanted)[0, :, 0]
     logs = torch.log_softmax(asked.plain.logits.float(), dim=-1)
     own = logs[range(TOKENS), list(ids)]
     assert float((found - own).abs().max()) <= 4 * asked.rounding
