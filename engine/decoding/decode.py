@@ -11,7 +11,7 @@ equal seed give equal tokens.
 from __future__ import annotations
 
 import warnings
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
@@ -70,14 +70,8 @@ class Decoder:
         return scores
 
 
-@dataclass(frozen=True, eq=False)
-class ModelInputs:
-    """A prompt as keyword arguments of a model's own forward(), with `input_ids` [1, S]."""
-
-    values: Mapping[str, Any]
-
-
-Prompt = torch.Tensor | ModelInputs
+# Embeddings [1, S, hidden], or arguments of a model's own forward(), with `input_ids` [1, S].
+Prompt = torch.Tensor | dict[str, Any]
 
 
 @dataclass(frozen=True, eq=False)
@@ -91,11 +85,11 @@ class WholeModel(Decoder):
     model: Any
 
     def prefill(self, prompt: Prompt) -> tuple[torch.Tensor, DynamicCache]:
-        assert isinstance(prompt, ModelInputs)
+        assert isinstance(prompt, dict)
         made = llama.cache(self.text_config)  # grows without copies
         plain = all(isinstance(one, llama.RoomyLayer) for one in made.layers)
         past = made if plain else None  # the model creates one of its own kind
-        out = self.model(**prompt.values, past_key_values=past, use_cache=True)
+        out = self.model(**prompt, past_key_values=past, use_cache=True)
         return out.logits[:, -1].float(), out.past_key_values
 
     def step(self, token: torch.Tensor, cache: DynamicCache) -> torch.Tensor:

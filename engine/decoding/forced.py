@@ -12,7 +12,7 @@ from typing import Any
 import torch
 
 from engine.decoding import batched
-from engine.decoding.decode import Decoder, ModelInputs, Prompt, WholeModel
+from engine.decoding.decode import Decoder, Prompt, WholeModel
 
 
 def of_tokens(
@@ -48,7 +48,7 @@ def _together(
 
 def _alone(decoder: Decoder, prompt: Prompt, tokens: torch.Tensor) -> torch.Tensor:
     """Scores [1, N, vocabulary]: the prefill of an ordinary run, then one pass on its cache."""
-    assert isinstance(decoder, WholeModel) and isinstance(prompt, ModelInputs)
+    assert isinstance(decoder, WholeModel) and isinstance(prompt, dict)
     first, cache = decoder.prefill(prompt)
     if tokens.shape[1] == 1:
         return first[:, None]

@@ -17,7 +17,7 @@ from msgspec import Meta, Struct
 from engine import settings
 from engine.errors import ModelUnavailable, SettingsError
 from engine.models import quantization, supported
-from engine.models.checkpoint_files import check_settings, read_json, weight_files
+from engine.models.checkpoint_files import check_settings, read_if_there, read_json, weight_files
 from engine.models.families import ANY_FAMILY, FAMILIES, SERVED
 from engine.quoting import listed, one_line, quoted, shown
 from engine.types import VARIANT_MARK, MediaKind
@@ -289,7 +289,9 @@ def locate(entry: ModelEntry) -> Path:
                 "change its checkpoint in models.toml."
             )
         if not (files := weight_files(folder, name)):
-            supported.refuse_without_weights(name, folder)
+            base = read_if_there(folder / supported.LORA, name).get("base_model_name_or_path")
+            others = {path.name for path in folder.iterdir()}
+            supported.refuse_listed(name, shown(folder), others, base)
         config = read_json(folder / "config.json", name)
         if not files:
             fix = "copy its *.safetensors (or *.bin) there, of shards with their index."

@@ -63,38 +63,27 @@ class LanguageShape(NamedTuple):
     kv_heads: int
     head_dim: int
     context: int | None
-    vocabulary: int
-
-    def kv_bytes(self, tokens: int, dtype_bytes: int) -> int:
-        """Bytes of the keys and values of `tokens` tokens in all layers."""
-        return 2 * self.layers * self.kv_heads * self.head_dim * tokens * dtype_bytes
-
-    @property
-    def linear_weights(self) -> int:
-        """Weights in the linear layers between embedding and head, which quantization shrinks."""
-        attention = 2 * self.hidden * self.head_dim * (self.heads + self.kv_heads)
-        return self.layers * (attention + 3 * self.hidden * self.intermediate)
 
 
 # Their fields in config.json.
 _TEXT = (
     *("hidden_size", "intermediate_size", "num_hidden_layers", "num_attention_heads"),
-    *("num_key_value_heads", "head_dim", "max_position_embeddings", "vocab_size"),
+    *("num_key_value_heads", "head_dim", "max_position_embeddings"),
 )
 # What a config.json means that leaves a size out, by the model_type of its language model: all
 # whose published files do.  Zeros: as many kv_heads as heads, a head_dim of hidden // heads.
 DEFAULTS = {
-    "cohere2": LanguageShape(8192, 22528, 40, 64, 0, 0, 8192, 256_000),
-    "gemma": LanguageShape(3072, 24576, 28, 16, 16, 256, 8192, 256_000),
-    "gemma2": LanguageShape(2304, 9216, 26, 8, 4, 256, 8192, 256_000),
-    "gemma3_text": LanguageShape(2304, 9216, 26, 8, 4, 256, 131_072, 262_208),
-    "llama": LanguageShape(4096, 11008, 32, 32, 0, 0, 2048, 32_000),
-    "mistral": LanguageShape(4096, 14336, 32, 32, 8, 0, 131_072, 32_000),
-    "qwen2": LanguageShape(4096, 22016, 32, 32, 32, 0, 32_768, 151_936),
-    "qwen3": LanguageShape(4096, 22016, 32, 32, 32, 128, 32_768, 151_936),
+    "cohere2": LanguageShape(8192, 22528, 40, 64, 0, 0, 8192),
+    "gemma": LanguageShape(3072, 24576, 28, 16, 16, 256, 8192),
+    "gemma2": LanguageShape(2304, 9216, 26, 8, 4, 256, 8192),
+    "gemma3_text": LanguageShape(2304, 9216, 26, 8, 4, 256, 131_072),
+    "llama": LanguageShape(4096, 11008, 32, 32, 0, 0, 2048),
+    "mistral": LanguageShape(4096, 14336, 32, 32, 8, 0, 131_072),
+    "qwen2": LanguageShape(4096, 22016, 32, 32, 32, 0, 32_768),
+    "qwen3": LanguageShape(4096, 22016, 32, 32, 32, 128, 32_768),
 }
 # Of any other: only estimates of memory use it, and its context is said to be unknown.
-OTHER = LanguageShape(4096, 11008, 32, 32, 0, 0, None, 32_000)
+OTHER = LanguageShape(4096, 11008, 32, 32, 0, 0, None)
 
 
 @dataclass(frozen=True)
@@ -183,7 +172,10 @@ def needed(entry: ModelEntry, folder: Path, shape: Shape, new_tokens: int = NEW_
     count, size = checkpoint_files.weight_count(folder, entry.name), DTYPE_BYTES[entry.dtype]
     if entry.quantization is None:
         return of_run(entry, shape, new_tokens, count * size)
-    shrunk = min(count, shape.text.linear_weights)
+    text = shape.text
+    # the linear layers between embedding and head, which quantization shrinks
+    attention = 2 * text.hidden * text.head_dim * (text.heads + text.kv_heads)
+    shrunk = min(count, text.layers * (attention + 3 * text.hidden * text.intermediate))
     held = int(shrunk * _QUANTIZED[entry.quantization]) + (count - shrunk) * size
     return of_run(entry, shape, new_tokens, held)
 
@@ -198,7 +190,7 @@ def of_run(entry: ModelEntry, shape: Shape, new_tokens: int, weights: int = 0) -
     return Need(
         weights=weights,
         features=rows * text.hidden * size,
-        kv_cache=text.kv_bytes(context, size),
+        kv_cache=2 * text.layers * text.kv_heads * text.head_dim * context * size,
         context=context,
         assumed=min(assumed, context),
     )

@@ -15,7 +15,7 @@ from engine.decoding import generation_rules
 from engine.errors import ModelUnavailable
 from engine.models import checkpoint_files, families, templates
 from engine.models.families import ANY_FAMILY, FAMILIES, OWN
-from engine.quoting import quoted, shown
+from engine.quoting import quoted
 
 # The parts of config.json, and the only model_type of each that the own families support.
 _PARTS = {"vision_config": "clip_vision_model", "text_config": "llama"}
@@ -30,7 +30,7 @@ _CONVERTED = {
     "multi_modality": "deepseek-community/Janus-Pro-1B",
 }
 _INTERNVL = {"OpenGVLab/InternVL3-": "-hf", "OpenGVLab/InternVL3_5-": "-HF"}
-_LORA = "adapter_config.json"
+LORA = "adapter_config.json"
 _NEEDED = {  # of a checkpoint of transformers: the files that may hold each part
     "image processor": ("preprocessor_config.json", "processor_config.json"),
     "tokenizer": ("tokenizer.json", "tokenizer.model", "vocab.json", "spiece.model"),
@@ -162,15 +162,9 @@ def family_of(config: Mapping[str, Any]) -> str:
     return OWN.get(str(config.get("model_type")), ANY_FAMILY) if all(parts) else ANY_FAMILY
 
 
-def refuse_without_weights(name: str, folder: Path) -> None:
-    """ModelUnavailable if a folder without weights holds one of the other forms."""
-    base = checkpoint_files.read_if_there(folder / _LORA, name).get("base_model_name_or_path")
-    refuse_listed(name, shown(folder), {path.name for path in folder.iterdir()}, base)
-
-
 def refuse_listed(name: str, where: str, files: Collection[str], base: object = None) -> None:
     """ModelUnavailable if files without a checkpoint's weights are an adapter or GGUF."""
-    if _LORA in files:
+    if LORA in files:
         of = f" of {quoted(base)}" if base else ""
         raise ModelUnavailable(
             f"{name}: {where} holds only a LoRA adapter{of}, not a whole model: merge it into its "

@@ -26,7 +26,7 @@ import torch
 from transformers import AutoConfig, AutoModelForImageTextToText
 from transformers.modeling_outputs import BaseModelOutputWithPooling
 
-from engine.decoding.decode import Decoder, ModelInputs, WholeModel
+from engine.decoding.decode import Decoder, WholeModel
 from engine.errors import BadInput, ModelUnavailable
 from engine.media_options import MAX_PARTS
 from engine.models import auto_processor, families, templates
@@ -211,7 +211,9 @@ class TransformersAdapter(Adapter):
         encoder = self._encoder(prepared)
         wanted, inputs = _parameters(encoder), self.visual_inputs(prepared)
         given = {name: value for name, value in inputs.items() if name in wanted}
-        return _named_features(encoder(**given, return_dict=True))
+        out = encoder(**given, return_dict=True)
+        pairs = (_named(name, getattr(out, name, None)) for name in FIELDS)
+        return Features(dict(chain.from_iterable(pairs)))
 
     def _encoder(self, prepared: Prepared) -> Any:
         """get_image_features() or get_video_features(); None for a model without the seam."""
@@ -225,9 +227,9 @@ class TransformersAdapter(Adapter):
             self.generate(prepared, max_new_tokens=1)
 
     # stage 4
-    def embed(self, prepared: Prepared, features: Features) -> ModelInputs:
+    def embed(self, prepared: Prepared, features: Features) -> dict[str, Any]:
         values = self._rest(prepared) | _as_outputs(prepared, features)
-        return ModelInputs({"input_ids": prepared.input_ids, **values, **self._last_logits(1)})
+        return {"input_ids": prepared.input_ids, **values, **self._last_logits(1)}
 
     def again(self, plain_embeds: torch.Tensor, prepared: Prepared, ids: Sequence[int]) -> Any:
         if not self._seam:
@@ -312,12 +314,6 @@ def _pixel_name(inputs: Mapping[str, Any]) -> str:
 def _modality(prepared: Prepared) -> str:
     """Which encoder takes these pixels: that of clips, or that of images."""
     return "video" if prepared.pixel_name == "pixel_values_videos" else "image"
-
-
-def _named_features(out: Any) -> Features:
-    """The tensors of an encoder's output that forward() reads."""
-    pairs = (_named(name, getattr(out, name, None)) for name in FIELDS)
-    return Features(dict(chain.from_iterable(pairs)))
 
 
 def _named(name: str, value: Any) -> Iterator[tuple[str, torch.Tensor]]:

@@ -17,7 +17,6 @@ import torch
 from engine import media
 from engine.decoding import decode
 from engine.decoding.compiled import CompiledStep
-from engine.decoding.decode import ModelInputs
 from engine.errors import CacheError
 from engine.machine import memory
 from engine.models.adapter import Adapter
@@ -153,8 +152,8 @@ class _Run(StagedRun):
         with self._stage("decode"):
             start, before = self.timeline.mark()
             prompt = self.adapter.embed(prepared, features)
-            if isinstance(prompt, ModelInputs):  # the model embeds its ids
-                self.asked.record("prompt", prompt.values["input_ids"])
+            if isinstance(prompt, dict):  # the model embeds its ids
+                self.asked.record("prompt", prompt["input_ids"])
             else:
                 self.asked.record("embeddings", prompt)
             _, self.stop = decode.generate(

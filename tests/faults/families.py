@@ -10,7 +10,7 @@ from typing import Any
 import torch
 
 from engine import media
-from engine.decoding.decode import ModelInputs, WholeModel
+from engine.decoding.decode import WholeModel
 from engine.models import auto_processor
 from engine.models.transformers_adapter import TransformersAdapter
 from engine.types import Features
@@ -22,14 +22,14 @@ TESTS = "models/test_transformers_adapter verify/test_families"
 @replaces(WholeModel, "prefill")
 def embeddings_instead_of_encoder_outputs(prefill: Any, self: Any, prompt: Any) -> Any:
     """The older way: rows scattered into the prompt's embeddings, and no input_ids."""
-    values = dict(prompt.values)
+    values = dict(prompt)
     ids, given = values.pop("input_ids"), values.pop("mm_encoder_outputs")
     words = self.model.get_input_embeddings()(ids)
     rows = torch.cat([*given["image"].pooler_output]).to(words.dtype)
     places = (ids == self.model.config.image_token_id)[..., None]
     kept = {name: values[name] for name in ("logits_to_keep",) if name in values}
     embeds = words.masked_scatter(places, rows)
-    return prefill(self, ModelInputs({"inputs_embeds": embeds, **kept}))
+    return prefill(self, {"inputs_embeds": embeds, **kept})
 
 
 @replaces(TransformersAdapter, "encode")

@@ -21,12 +21,12 @@ TOWERS = {
     "gemma3": Tower(1152, 27, 16, 896, 14),
 }
 LANGUAGES = {
-    "qwen2_5_vl": LanguageShape(2048, 11008, 36, 16, 2, 128, 128000, 151936),
-    "qwen2_vl": LanguageShape(2048, 11008, 36, 16, 2, 128, 128000, 151936),
-    "qwen3_vl": LanguageShape(2560, 9728, 36, 32, 8, 128, 262144, 151936),
-    "internvl": LanguageShape(896, 4864, 24, 14, 2, 64, 32768, 151674),
-    "smolvlm": LanguageShape(960, 2560, 32, 15, 5, 64, 8192, 49280),
-    "gemma3": LanguageShape(2560, 10240, 34, 8, 4, 256, 131072, 262208),
+    "qwen2_5_vl": LanguageShape(2048, 11008, 36, 16, 2, 128, 128000),
+    "qwen2_vl": LanguageShape(2048, 11008, 36, 16, 2, 128, 128000),
+    "qwen3_vl": LanguageShape(2560, 9728, 36, 32, 8, 128, 262144),
+    "internvl": LanguageShape(896, 4864, 24, 14, 2, 64, 32768),
+    "smolvlm": LanguageShape(960, 2560, 32, 15, 5, 64, 8192),
+    "gemma3": LanguageShape(2560, 10240, 34, 8, 4, 256, 131072),
 }
 
 
