@@ -12,6 +12,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 
 import torch
+from torch.nn.utils.rnn import pad_sequence
 from transformers import DynamicCache
 
 from engine.decoding import decode
@@ -32,13 +33,10 @@ def pad(prompts: Sequence[torch.Tensor]) -> dict[str, torch.Tensor]:
     """Prompts [1, S_i, hidden] as arguments of a language model: embeddings [B, S, hidden], padded
     on the left; mask [B, S], 1 for prompt positions; positions [B, S], 0 for a prompt's first
     token."""
-    longest = max(prompt.shape[1] for prompt in prompts)
-    first = prompts[0]
-    embeds = first.new_zeros(len(prompts), longest, first.shape[2])
-    mask = torch.zeros(len(prompts), longest, dtype=torch.long, device=first.device)
-    for row, prompt in enumerate(prompts):
-        embeds[row, longest - prompt.shape[1] :] = prompt[0]
-        mask[row, longest - prompt.shape[1] :] = 1
+    rows = [prompt[0] for prompt in prompts]
+    embeds = pad_sequence(rows, batch_first=True, padding_side="left")
+    ones = [row.new_ones(len(row), dtype=torch.long) for row in rows]
+    mask = pad_sequence(ones, batch_first=True, padding_side="left")
     positions = (mask.cumsum(dim=1) - 1).clamp(min=0)
     return {"inputs_embeds": embeds, "attention_mask": mask, "position_ids": positions}
 

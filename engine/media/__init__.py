@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Iterable
-from contextlib import suppress
 from functools import lru_cache
 from typing import TYPE_CHECKING
 
@@ -54,7 +53,7 @@ def prepare() -> None:
 
 def _digest(kind: str, rule: str, found: LoadedPictures) -> str:
     """64 hex digits over everything that decides the pictures, without names and folders."""
-    parts: Iterable[Data] = (_reader(), kind.encode(), rule.encode(), found.tag.encode())
+    parts: Iterable[Data] = (_versions(), kind.encode(), rule.encode(), found.tag.encode())
     digest = hashlib.blake2b(digest_size=32)
     for part in (*parts, *found.content):
         digest.update(len(part).to_bytes(8, "little"))  # separates the parts
@@ -64,12 +63,8 @@ def _digest(kind: str, rule: str, found: LoadedPictures) -> str:
 
 
 @lru_cache(maxsize=1)
-def _reader() -> bytes:
-    """The versions of this package and of the decoders it uses, "none" if one is not installed."""
-    from importlib.metadata import PackageNotFoundError, version  # listing samples needs neither
+def _versions() -> bytes:
+    """Of this package and of the decoders it uses."""
+    from importlib.metadata import version  # listing samples does without it
 
-    versions = {"av": "none", "pillow": "none"}
-    for package in versions:
-        with suppress(PackageNotFoundError):
-            versions[package] = version(package)
-    return f"{READER} av {versions['av']} pillow {versions['pillow']}".encode()
+    return f"{READER} av {version('av')} pillow {version('pillow')}".encode()

@@ -272,9 +272,8 @@ def _value(root: Root, file: Path) -> Any:
 
 def with_speakers(turns: Any) -> Any:
     """EventBench's turns have only "value": they alternate between human and gpt."""
-    if not isinstance(turns, list) or not all(isinstance(turn, dict) for turn in turns):
-        return turns
-    if any("from" in turn for turn in turns):
+    plain = isinstance(turns, list) and all(isinstance(turn, dict) for turn in turns)
+    if not plain or any("from" in turn for turn in turns):
         return turns
     return [{**turn, "from": ("human", "gpt")[at % 2]} for at, turn in enumerate(turns)]
 

@@ -15,6 +15,7 @@ from PIL import Image as Pictures
 
 from engine import media
 from engine.errors import StageScopeError
+from engine.media import images
 from engine.plain_files import read_limited, write_whole
 from engine.types import Sample
 
@@ -52,7 +53,7 @@ def picture(sample: Sample, stamp: str, folder: Path | None) -> bytes | None:
             data = read_limited(path, _MAX_BYTES, links=False)
             if data.startswith(b"RIFF") and int.from_bytes(data[4:8], "little") == len(data) - 8:
                 return data
-    from engine.media import images, media_sources  # the decoders, for a picture not yet made
+    from engine.media import media_sources  # the decoders, for a picture not yet made
 
     first = next(media_sources.previews(sample), None)
     if first is None:
@@ -73,6 +74,4 @@ def picture(sample: Sample, stamp: str, folder: Path | None) -> bytes | None:
 
 
 def encode(picture: Pictures.Image) -> bytes:
-    from engine.media import images
-
     return images.encoded(picture, "WEBP", quality=_QUALITY, method=0)

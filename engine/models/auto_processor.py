@@ -75,35 +75,34 @@ def load(info: ModelInfo, folder: Path) -> Any:
         return kind.from_args_and_dict(parts, options)
 
 
-def inputs(processor: Any, prompt: str, images: Sequence[Image]) -> dict[str, Any]:
-    """All that generate() takes for pictures and a prompt, which the chat template has made."""
-    # Not every class takes arrays: Idefics asks for pictures of Pillow.  One list per prompt:
-    # LLaVA-OneVision takes pictures in a flat list as those of several prompts.
-    return _inputs(processor, prompt, images=[[PIL.Image.fromarray(one) for one in images]])
-
-
-def clip_inputs(processor: Any, prompt: str, frames: Sequence[Image], fps: float) -> dict[str, Any]:
-    """As `inputs`, for one clip, if the processor has a video_processor; every frame is used."""
-    height, width = frames[0].shape[:2]
-    shown = VideoMetadata(
-        total_num_frames=len(frames),
-        fps=fps,  # Qwen3-VL writes the time of each frame into the prompt
-        frames_indices=list(range(len(frames))),
-        height=height,
-        width=width,
-    )
-    clip = {"videos": [np.stack(frames)], "video_metadata": [shown], "do_sample_frames": False}
-    return _inputs(processor, prompt, **clip)
-
-
-def _inputs(processor: Any, prompt: str, **visual: Any) -> dict[str, Any]:
-    """As apply_chat_template(tokenize=True): no second BOS if the template has written one."""
+def inputs(
+    processor: Any, prompt: str, images: Sequence[Image], rate: float | None = None
+) -> dict[str, Any]:
+    """All that generate() takes for a prompt, which the chat template has made, and pictures, or
+    one clip of `rate` frames per second, of which every frame is used."""
+    options: dict[str, Any]
+    if rate:
+        height, width = images[0].shape[:2]
+        shown = VideoMetadata(
+            total_num_frames=len(images),
+            fps=rate,  # Qwen3-VL writes the time of each frame into the prompt
+            frames_indices=list(range(len(images))),
+            height=height,
+            width=width,
+        )
+        clip = [np.stack(images)]
+        options = {"videos": clip, "video_metadata": [shown], "do_sample_frames": False}
+    else:
+        # Not every class takes arrays: Idefics asks for pictures of Pillow.  One list per prompt:
+        # LLaVA-OneVision takes pictures in a flat list as those of several prompts.
+        options = {"images": [[PIL.Image.fromarray(one) for one in images]]}
     bos = processor.tokenizer.bos_token
-    options = {"add_special_tokens": False} if bos and prompt.startswith(bos) else {}
+    if bos and prompt.startswith(bos):  # no second one, as in apply_chat_template(tokenize=True)
+        options["add_special_tokens"] = False
     with warnings.catch_warnings():
         # PaliGemma's class converts a tensor in a way that numpy has deprecated.
         warnings.simplefilter("ignore", DeprecationWarning)
-        found = dict(processor(text=[prompt], return_tensors="pt", **visual, **options))
+        found = dict(processor(text=[prompt], return_tensors="pt", **options))
     found.pop("labels", None)  # PaliGemma's, for training
     return found
 

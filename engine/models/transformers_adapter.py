@@ -178,13 +178,11 @@ class TransformersAdapter(Adapter):
         return ids, len(ids)
 
     def processor_inputs(
-        self, images: Sequence[Image], text: str, rate: float | None = None
+        self, images: Sequence[Image], text: str, rate: float | None
     ) -> dict[str, Any]:
         """The processor's outputs for all pictures and the prompt, or BadInput."""
         try:
-            if rate:
-                return auto_processor.clip_inputs(self.processor, text, images, rate)
-            return auto_processor.inputs(self.processor, text, images)
+            return auto_processor.inputs(self.processor, text, images, rate)
         except Exception as error:  # of any kind, as a processor may have for pictures
             raise BadInput(
                 f"{self.info.name} does not take {count(len(images), 'picture')} of this size "

@@ -55,8 +55,10 @@ def rope_deltas_of_another_prompt(prefill: Any, self: Any, prompt: Any) -> Any:
 
 
 @replaces(auto_processor, "inputs")
-def images_in_another_order(inputs: Any, processor: Any, prompt: Any, images: Any) -> Any:
-    return inputs(processor, prompt, images[::-1])
+def images_in_another_order(
+    inputs: Any, processor: Any, prompt: Any, images: Any, *rate: Any
+) -> Any:
+    return inputs(processor, prompt, images[::-1], *rate)
 
 
 @replaces(TransformersAdapter, "preprocess")

@@ -122,7 +122,7 @@ def test_a_clip_has_all_its_frames(family: str, family_folder: Folder) -> None:
     )
     frames = pictures(8)
     one, other = (
-        auto_processor.clip_inputs(processor, text, shown, fps=4.0)
+        auto_processor.inputs(processor, text, shown, rate=4.0)
         for shown in (frames, [*frames[:7], frames[0]])
     )
     first, second = (model(**found).logits[0, -1] for found in (one, other))

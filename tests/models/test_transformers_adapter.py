@@ -177,7 +177,7 @@ def test_models_that_take_one_picture_say_so(family: str, load: Load, sample: Sa
 def test_a_processor_that_fails_on_pictures_is_one_sentence(
     load: Load, sample: Sample, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    def one_only(processor: Any, prompt: str, images: Any) -> Any:
+    def one_only(processor: Any, prompt: str, images: Any, rate: Any) -> Any:
         raise ValueError(f"Got {len(images)} images\nand one place")
 
     adapter = load("llava_onevision")

@@ -12,9 +12,9 @@ size are accepted.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from importlib import import_module
 from pathlib import Path
 from typing import Any
@@ -41,19 +41,6 @@ USED = "events"  # the group that is read if several hold events
 ADVICE = "give one with the arrays x, y, t and p in one group"
 
 
-@dataclass(frozen=True, eq=False)
-class Table:
-    """The columns x, y, t and p in one place of a file: arrays, or the fields of one array."""
-
-    place: str
-    arrays: Mapping[str, Any]
-    fields: Mapping[str, str]
-
-    def read(self, column: str, first: int, last: int) -> Numbers:
-        found = self.arrays[column][first:last]
-        return np.ascontiguousarray(found[self.fields[column]]) if self.fields else found
-
-
 @contextmanager
 def opened(path: Path, name: str) -> Iterator[Recording]:
     with file_of(path, name) as file:
@@ -62,15 +49,14 @@ def opened(path: Path, name: str) -> Iterator[Recording]:
 
 class _Hdf5(Ascending):
     def __init__(self, file: Any, path: Path, name: str) -> None:
-        self._table, self.name = table_of(file, name), name
-        stated = "" if self._table.fields else _unit(self._table.arrays["t"], name)
-        offset = _offset(file, name)
-        self.sensor = _size(file, self._table)
+        group, self._arrays = columns_of(file, name)
+        self.name, stated, offset = name, _unit(self._arrays["t"], name), _offset(file, name)
+        self.sensor = _size(group) or _size(file)
         self._rectify: npt.NDArray[np.float64] | None = None
         self._factor, self._offset = MICROSECONDS[stated or "us"], offset or 0
-        count = len(self._table.arrays["t"])
-        places = ((0, EDGE), (max(count - EDGE, 0), count))
-        ends = np.concatenate([self._table.read("t", *place) for place in places])
+        count = len(self._arrays["t"])
+        places = (slice(EDGE), slice(max(count - EDGE, 0), count))
+        ends = np.concatenate([self._arrays["t"][place] for place in places])
         if offset is not None or file.get("ms_to_idx", getlink=True) is not None:
             self._as_dsec(path, stated, ends)
         elif stated:
@@ -92,17 +78,17 @@ class _Hdf5(Ascending):
         self._rectify = _rectify_map(path.with_name(f"{RECTIFY_MAP}.h5"), self.name)
         if self.sensor is None and self._rectify is None and len(ends):
             # Others use DSEC's layout with larger sensors too.
-            largest = (int(self._table.read(column, 0, EDGE).max()) for column in "xy")
+            largest = (int(self._arrays[column][:EDGE].max()) for column in "xy")
             fits = all(most < side for most, side in zip(largest, DSEC_SIZE, strict=True))
             self.sensor = DSEC_SIZE if fits else None
 
     def columns(self, first: int, last: int) -> Columns:
-        x, y, t, p = (self._table.read(column, first, last) for column in "xytp")
+        x, y, t, p = (self._arrays[column][first:last] for column in "xytp")
         # Times without an offset stay as they are, so that overflows of a counter are noticed.
         return Columns(x, y, t if self._factor == 1 and not self._offset else self._us(t), p)
 
     def times(self, first: int, last: int) -> Times:
-        return self._us(self._table.read("t", first, last))
+        return self._us(self._arrays["t"][first:last])
 
     def finished(self, columns: Columns) -> Columns:
         columns = super().finished(columns)
@@ -117,11 +103,12 @@ class _Hdf5(Ascending):
 
 def _unit(array: Any, name: str) -> str:
     """The attribute `unit` of an array: "s", "ms", "us" or "ns"; "" without one."""
+    attributes: Any = getattr(array, "attrs", {})  # a field of an array has none
     for key in ("unit", "units"):
-        if key not in array.attrs:
+        if key not in attributes:
             continue
-        small = array.attrs.get_id(key).get_storage_size() <= MAX_UNIT
-        value = array.attrs[key] if small else f"more than {MAX_UNIT} bytes"
+        small = attributes.get_id(key).get_storage_size() <= MAX_UNIT
+        value = attributes[key] if small else f"more than {MAX_UNIT} bytes"
         text = value.decode("utf-8", "replace") if isinstance(value, bytes) else value
         found = event_columns.unit(text) if isinstance(text, str) else ""
         if not found:
@@ -146,17 +133,14 @@ def _offset(file: Any, name: str) -> int | None:
     return value
 
 
-def _size(file: Any, table: Table) -> tuple[int, int] | None:
-    """The sensor's width and height, if the file or the group of the events states them."""
-    for place in (table.arrays["t"].parent, file):
-        sides = list[int]()
-        for key in ("width", "height"):
-            if key in place.attrs and place.attrs.get_id(key).get_storage_size() <= 8:
-                value = np.ravel(place.attrs[key])
-                sides += value.tolist() if len(value) == 1 and value.dtype.kind in "iu" else []
-        if len(sides) == 2:
-            return sides[0], sides[1]
-    return None
+def _size(group: Any) -> tuple[int, int] | None:
+    """The sensor's width and height, if the group states them."""
+    sides = list[int]()
+    for key in ("width", "height"):
+        if key in group.attrs and group.attrs.get_id(key).get_storage_size() <= 8:
+            value = np.ravel(group.attrs[key])
+            sides += value.tolist() if len(value) == 1 and value.dtype.kind in "iu" else []
+    return (sides[0], sides[1]) if len(sides) == 2 else None
 
 
 def _rectify_map(path: Path, name: str) -> npt.NDArray[np.float64] | None:
@@ -223,15 +207,16 @@ def _readable(name: str, *faults: type[Exception]) -> Iterator[None]:
         ) from error
 
 
-def table_of(file: Any, name: str) -> Table:
-    """The events of a file; MediaError if it has none, or several recordings."""
+def columns_of(file: Any, name: str) -> tuple[Any, dict[str, Any]]:
+    """The group with the events of a file, and their x, y, t and p: arrays, or the fields of one
+    array.  MediaError if there are none, or several recordings."""
     seen: dict[str, Any] = {"": file}
 
     def note(path: str, member: Any) -> bool | None:
         seen[path] = member
         return len(seen) > MAX_NODES or None
 
-    places = list[Table]()
+    places = dict[str, tuple[Any, dict[str, Any]]]()
     with _readable(name, KeyError, TypeError, ValueError):  # of damaged names and types
         if file.visititems(note):  # which follows no links
             raise MediaError(f"{name} has more than {MAX_NODES} groups and arrays: {ADVICE}.")
@@ -239,12 +224,12 @@ def table_of(file: Any, name: str) -> Table:
             keys = member if hasattr(member, "keys") else getattr(member, "dtype", None)
             columns = event_columns.known(getattr(keys, "names", keys) or ())
             if len(columns) == 4:
-                places.append(_table(path, member, columns, name))
-    chosen = [place for place in places if place.place.split("/")[0] == USED] or places
+                places[path] = _columns(path, member, columns, name)
+    chosen = [path for path in places if path.split("/")[0] == USED] or [*places]
     if len(chosen) == 1:
-        return chosen[0]
+        return places[chosen[0]]
     if chosen:
-        several = listed(place.place or "/" for place in chosen)
+        several = listed(path or "/" for path in chosen)
         raise MediaError(
             f"{name} holds {len(chosen)} recordings ({several}): write one to a file of its own."
         )
@@ -259,11 +244,12 @@ def table_of(file: Any, name: str) -> Table:
     )
 
 
-def _table(path: str, member: Any, columns: dict[str, str], name: str) -> Table:
-    """The columns in a group, or in one array with fields."""
+def _columns(
+    path: str, member: Any, columns: dict[str, str], name: str
+) -> tuple[Any, dict[str, Any]]:
     if not hasattr(member, "keys"):
         array = plain(member, path, name, axes=1)
-        return Table(path, dict.fromkeys("xytp", array), columns)
+        return array.parent, {column: array.fields(key) for column, key in columns.items()}
     arrays = {
         column: plain(child(member, key, name), f"{path}/{key}".lstrip("/"), name, axes=1)
         for column, key in columns.items()
@@ -272,7 +258,7 @@ def _table(path: str, member: Any, columns: dict[str, str], name: str) -> Table:
     if len(set(lengths.values())) > 1:
         sizes = ", ".join(f"{key} {length:,}" for key, length in lengths.items())
         raise MediaError(f"{name} has columns of different lengths ({sizes}): record it again.")
-    return Table(path, arrays, {})
+    return member, arrays
 
 
 def _is_link(group: Any, key: str) -> bool:
