@@ -32,7 +32,7 @@ from engine.analysis.statistics import exact_share
 from engine.attribution.explain import explain, scored_words
 from engine.attribution.explained import ExplainOptions, ExplainRequest, Explanation, smoothed
 from engine.attribution.wording import BY_CHANCE, no_place
-from engine.decoding import forced
+from engine.decoding import batched
 from engine.demo.demo_dataset import write_dataset
 from engine.demo.wordings import DEFAULT_QUESTION
 from engine.media import dataset
@@ -256,7 +256,7 @@ def _row_losses(adapter: Adapter, one: Said) -> dict[Box, float]:
 
     def score(changed: torch.Tensor) -> float:
         prompt = adapter.embed(prepared, features.changed(lambda _: changed))
-        return float(forced.of_tokens(adapter.decoder, [prompt], ids, wanted).sum())
+        return float(batched.forced_logprobs(adapter.decoder, [prompt], ids, wanted).sum())
 
     whole, losses = features.rows, dict[Box, float]()
     plain, side = score(whole), round(len(whole) ** 0.5)

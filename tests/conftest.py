@@ -24,7 +24,6 @@ from PIL import Image
 from engine.demo.demo_dataset import ensure_dataset
 from engine.machine import memory
 from engine.models import templates
-from engine.storage import provenance
 from engine.types import Sample
 
 Rendered = list[tuple[str, str]]
@@ -95,9 +94,8 @@ def _libraries_stay_frozen() -> Iterator[None]:
 @pytest.fixture(scope="session", autouse=True)
 def _packages_looked_through_once() -> Iterator[None]:
     """Each AppTest looks for components in all installed packages, which takes longer than most
-    pages, and each certificate for their versions; they are the same every time."""
+    pages; they are the same every time."""
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(provenance, "version", cache(provenance.version))
         if "streamlit" in sys.modules:  # a file that was collected may draw something
             from streamlit.components.v2 import manifest_scanner
 

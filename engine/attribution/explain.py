@@ -32,7 +32,7 @@ from engine.attribution.explained import (
 )
 from engine.attribution.occlusion import Occlusion, shown
 from engine.attribution.wording import ScoredWords
-from engine.decoding import forced
+from engine.decoding import batched
 from engine.errors import (
     BadInput,
     Cancelled,
@@ -208,7 +208,7 @@ class Forcing:
         pairs = zip(prepared, adapter.encode_batch(prepared), strict=True)
         prompts = [adapter.embed(*pair) for pair in pairs]
         ids = self.words.token_ids[:after]
-        logs = forced.of_tokens(adapter.decoder, prompts, ids, self.wanted)
+        logs = batched.forced_logprobs(adapter.decoder, prompts, ids, self.wanted)
         return list(logs.double().cpu().numpy())
 
     def cells(self, cells: Sequence[CellLoss]) -> tuple[CellLoss, ...]:

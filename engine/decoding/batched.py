@@ -10,13 +10,14 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
+from typing import Any
 
 import torch
 from torch.nn.utils.rnn import pad_sequence
 from transformers import DynamicCache
 
 from engine.decoding import decode
-from engine.decoding.decode import Decoder
+from engine.decoding.decode import Decoder, Prompt, WholeModel
 from engine.decoding.generation_rules import AnswerRules
 from engine.types import Stop
 
@@ -35,7 +36,7 @@ def pad(prompts: Sequence[torch.Tensor]) -> dict[str, torch.Tensor]:
     token."""
     rows = [prompt[0] for prompt in prompts]
     embeds = pad_sequence(rows, batch_first=True, padding_side="left")
-    ones = [row.new_ones(len(row), dtype=torch.long) for row in rows]
+    ones = [torch.ones(len(row), dtype=torch.long, device=row.device) for row in rows]
     mask = pad_sequence(ones, batch_first=True, padding_side="left")
     positions = (mask.cumsum(dim=1) - 1).clamp(min=0)
     return {"inputs_embeds": embeds, "attention_mask": mask, "position_ids": positions}
@@ -131,3 +132,45 @@ def _take(
         elif len(answer.ids) == one.config.max_new_tokens:
             answer.stop = "length"
     return added
+
+
+def forced_logprobs(
+    decoder: Decoder, prompts: Sequence[Prompt], ids: Sequence[int], wanted: torch.Tensor
+) -> torch.Tensor:
+    """Teacher forcing, [B, n, K]: the log-probabilities of K tokens at each of the last n places of
+    the ids: the log-softmax in float32 over the whole vocabulary, without rules and temperature.
+
+    `wanted` [n, K]: these tokens, each instead of the id at its place.  Prompts of embeddings
+    [1, S_i, hidden] are computed in one padded pass; prompts for a model's own forward() one by
+    one.
+    """
+    tokens = torch.tensor([list(ids)], dtype=torch.long, device=decoder.device)
+    embeds = [one for one in prompts if isinstance(one, torch.Tensor)]
+    if len(embeds) == len(prompts):
+        scores = _together(decoder, embeds, tokens)
+    else:
+        scores = torch.cat([_alone(decoder, one, tokens) for one in prompts])
+    logs = torch.log_softmax(scores[:, -len(wanted) :].float(), dim=-1)
+    return logs.gather(2, wanted.to(logs.device).expand(len(prompts), -1, -1))
+
+
+def _together(
+    decoder: Decoder, prompts: Sequence[torch.Tensor], tokens: torch.Tensor
+) -> torch.Tensor:
+    """Scores [B, N, vocabulary] before each of the tokens [1, N], in one pass."""
+    language_model: Any = decoder.language_model
+    said = language_model.get_input_embeddings()(tokens[:, :-1])
+    padded = pad([torch.cat([one, said.to(one.dtype)], dim=1) for one in prompts])
+    out = language_model(**padded, use_cache=False)
+    scores: torch.Tensor = decoder.head(out.last_hidden_state[:, -tokens.shape[1] :])
+    return scores
+
+
+def _alone(decoder: Decoder, prompt: Prompt, tokens: torch.Tensor) -> torch.Tensor:
+    """Scores [1, N, vocabulary]: the prefill of an ordinary run, then one pass on its cache."""
+    assert isinstance(decoder, WholeModel) and isinstance(prompt, dict)
+    first, cache = decoder.prefill(prompt)
+    if tokens.shape[1] == 1:
+        return first[:, None]
+    out = decoder.model(input_ids=tokens[:, :-1], past_key_values=cache, use_cache=True)
+    return torch.cat([first[:, None], out.logits.float()], dim=1)

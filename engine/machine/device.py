@@ -129,6 +129,17 @@ def environment(device: torch.device) -> dict[str, str]:
     }
 
 
+@lru_cache(maxsize=64)
+def installed(package: str) -> str:
+    """The version of a library, or "none": pictures need no av, which decodes videos."""
+    from importlib.metadata import PackageNotFoundError, version  # listing samples needs neither
+
+    try:
+        return version(package)
+    except PackageNotFoundError:
+        return "none"
+
+
 def free_disk_bytes(place: Path) -> int | None:
     """Free space of the disk that holds this folder, or will hold it; None if it is not known."""
     try:

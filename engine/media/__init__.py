@@ -9,10 +9,10 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Iterable
-from functools import lru_cache
 from typing import TYPE_CHECKING
 
 from engine.errors import MediaError
+from engine.machine import device
 from engine.media.media_files import Data, pieces
 from engine.types import DEFAULT_MEDIA, Media, MediaKind, MediaOptions, Sample
 
@@ -53,18 +53,11 @@ def prepare() -> None:
 
 def _digest(kind: str, rule: str, found: LoadedPictures) -> str:
     """64 hex digits over everything that decides the pictures, without names and folders."""
-    parts: Iterable[Data] = (_versions(), kind.encode(), rule.encode(), found.tag.encode())
+    reader = f"{READER} av {device.installed('av')} pillow {device.installed('pillow')}"
+    parts: Iterable[Data] = map(str.encode, (reader, kind, rule, found.tag))
     digest = hashlib.blake2b(digest_size=32)
     for part in (*parts, *found.content):
         digest.update(len(part).to_bytes(8, "little"))  # separates the parts
         for piece in pieces(part):
             digest.update(piece)
     return digest.hexdigest()
-
-
-@lru_cache(maxsize=1)
-def _versions() -> bytes:
-    """Of this package and of the decoders it uses."""
-    from importlib.metadata import version  # listing samples does without it
-
-    return f"{READER} av {version('av')} pillow {version('pillow')}".encode()

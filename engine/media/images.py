@@ -77,15 +77,6 @@ def _checked(data: bytes, name: str, form: str) -> Image:
         return _pixels(picture)
 
 
-def moves(data: bytes) -> bool:
-    """Whether a GIF has at least two pictures."""
-    try:
-        with Pillow.open(io.BytesIO(data), formats=("GIF",)) as picture:
-            return bool(getattr(picture, "is_animated", False))
-    except _DAMAGE:
-        return False
-
-
 def shrink(image: Image, width: int) -> Image:
     """The picture at most `width` pixels wide, for previews only."""
     if image.shape[1] <= width:

@@ -6,7 +6,9 @@ A kind that can be read is one line here, and its endings below.
 
 from __future__ import annotations
 
+import io
 import re
+import struct
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -134,10 +136,17 @@ def of_file(path: Path, name: str) -> FileKind | None:
         with open_regular(path) as file:
             head = file.read(HEAD)
             kind = of(head, name)
-            if kind is not GIF:
-                return kind
-            from engine.media import images  # listing files does without Pillow
-
-            return GIF if images.moves(head + file.read(_MAX_GIF)) else STILL_GIF
+            still = kind is GIF and not moves(head + file.read(_MAX_GIF))
+            return STILL_GIF if still else kind
     except (OSError, ValueError):
         return of(b"", name)
+
+
+def moves(data: bytes) -> bool:
+    """Whether a GIF has at least two pictures."""
+    from PIL.GifImagePlugin import GifImageFile  # listing files does without Pillow
+
+    try:
+        return GifImageFile(io.BytesIO(data)).is_animated
+    except (OSError, SyntaxError, ValueError, IndexError, struct.error):
+        return False

@@ -117,7 +117,7 @@ def still(data: bytes, name: str) -> Image:
     """A picture: PNG, JPEG or a GIF with one picture."""
     if kinds.by_content(data[: kinds.HEAD]) is not kinds.GIF:
         return images.decode(data, name)
-    if images.moves(data):
+    if kinds.moves(data):
         raise MediaError(f"{name} is an animated GIF, not a picture: give it as a clip.")
     return next(decoding.pictures(data, name))
 

@@ -261,8 +261,7 @@ class Adapter(ABC):
         return self.use.compiled
 
     def compile_ahead(self, request: RunRequest) -> float:
-        """Compiles what the request needs; returns the seconds this took, 0.0 if nothing was
-        compiled.
+        """Compiles what the request needs; returns the seconds this took, 0.0 if there was nothing.
 
         The prompt's length is computed from the question.  If it is wrong, the run compiles.
         """

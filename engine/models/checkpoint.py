@@ -144,8 +144,7 @@ _OF_CHECKPOINTS = ("checkpoint", "family", "revision", "quantization", "download
 
 
 def read_entries(table: dict[str, Any], path: Path) -> tuple[ModelEntry, ...]:
-    """The entries in the parsed text of this file, in its order; SettingsError says what is
-    wrong."""
+    """The entries in the parsed text of this file, in order; SettingsError says what is wrong."""
     if others := sorted(table.keys() - {"model"}):
         raise SettingsError(
             f"{shown(path)} has {listed(map(quoted, others))}, but only [[model]] is read: write "

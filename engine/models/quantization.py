@@ -1,8 +1,7 @@
 """8-bit and 4-bit loading: whether it works here, why not, and the options for loading.
 
-bitsandbytes through transformers, only on CUDA. Only the linear layers of
-the language model are quantized: the vision tower, the projector, the adaptor and the head stay in
-the entry's dtype.
+bitsandbytes through transformers, only on CUDA.  Only the linear layers of the language model are
+quantized: the vision tower, the projector, the adaptor and the head stay in the entry's dtype.
 """
 
 from __future__ import annotations
@@ -24,11 +23,6 @@ UNTOUCHED = (
     *("visual", "vision_model", "vision_encoder", "embed_vision", "connector", "projector"),
     *("vision_projection", "vision_resampler", "qformer", "language_projection"),
 )
-
-
-def offered() -> tuple[str, ...]:
-    """The quantizations that this machine supports; () without CUDA."""
-    return () if reason() else KINDS
 
 
 def reason() -> str | None:

@@ -128,7 +128,6 @@ def _stamp(item: ModelEntry) -> Hashable:
 
 
 def lacks_key(server: Server) -> str:
-    """That the environment lacks the key of a server."""
     return (
         f"{server.host} needs the key in the environment variable {server.api_key_env}, which is "
         "not set: set it where StageScope is started."
@@ -164,8 +163,7 @@ def load(item: ModelEntry, new_tokens: int = NEW_TOKENS) -> Adapter:
 
 
 def _make_room(needed: int, keep: ModelEntry) -> int:
-    """Frees the least recently used models until `needed` bytes are free; returns the free
-    bytes."""
+    """Frees the least recently used models until `needed` bytes are free; returns what is."""
     while (free := device.free_bytes()) < needed:
         other = next((item for item in _held if item != keep), None)
         if other is None:

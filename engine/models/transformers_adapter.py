@@ -36,15 +36,7 @@ from engine.models.llava import OWN_PROMPT
 from engine.models.loading import info_of, load_weights, reading, require
 from engine.prompts import refuse_markers
 from engine.quoting import count, first_line
-from engine.types import (
-    ChosenFrames,
-    Features,
-    FeatureSpec,
-    Image,
-    Media,
-    MediaKind,
-    Prepared,
-)
+from engine.types import ChosenFrames, Features, FeatureSpec, Image, Media, MediaKind, Prepared
 
 ROWS = "pooler_output"  # the visual rows
 FIELDS = (ROWS, "deepstack_features")
@@ -52,10 +44,12 @@ _NAMES = ("vision", "visual", "image")  # how the modules of a tower are called
 _QUESTION = ("input_ids", "qformer_input_ids")  # an encoder that takes these reads the question
 _TYPES = ("token_type_ids", "mm_token_type_ids")  # one number per token of the prompt
 _TRIED = (96, 128)  # height and width of the picture that a loaded model is tried with
-NOT_COMPILED = "Its tokens are decoded eagerly: the compiled step is only proved for LLaMA."
-NO_BATCH = "batches are not proved for {kind} models: choose a batch of 1, or another model."
-NO_DRAFT = "drafting is not proved for {kind} models: choose another model."
-NO_SEAM = "transformers' {kind} takes no features, so stages 3 and 4 cannot be run apart."
+_NOT_PROVED: dict[Way, str] = {
+    "compiled": "Its tokens are decoded eagerly: the compiled step is only proved for LLaMA.",
+    "batch": "batches are not proved for {kind} models: choose a batch of 1, or another model.",
+    "draft": "drafting is not proved for {kind} models: choose another model.",
+}
+_NO_SEAM = "transformers' {kind} takes no features, so stages 3 and 4 cannot be run apart."
 ONE_PICTURE = (
     "{}: the prompt of {} models has room for 1 picture, and this sample would show it {}: write "
     'shows = "image" in models.toml, or choose to show it one image.'
@@ -93,12 +87,8 @@ class TransformersAdapter(Adapter):
         self._takes = _parameters(self.model.forward)
         needs_pixels = "pixel_values" in _parameters(self.model.generate)
         self._seam = "mm_encoder_outputs" in self._takes and not needs_pixels
-        kind = self.family
-        refuses: dict[Way, str] = {"compiled": NOT_COMPILED, "batch": NO_BATCH.format(kind=kind)}
-        refuses["draft"] = NO_DRAFT.format(kind=kind)
-        if not self._seam:
-            refuses["decoupled"] = NO_SEAM.format(kind=kind)
-        self.refuses = refuses
+        refuses = _NOT_PROVED if self._seam else {**_NOT_PROVED, "decoupled": _NO_SEAM}
+        self.refuses = {way: why.format(kind=self.family) for way, why in refuses.items()}
         reads_clips = getattr(processor, "video_processor", None) is not None and self._seam
         self._clips = reads_clips and isinstance(self._texts["video", 1], str)
         noise = np.random.default_rng(0).integers(0, 256, (*_TRIED, 3), dtype=np.uint8)

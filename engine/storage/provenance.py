@@ -5,9 +5,9 @@ from __future__ import annotations
 import hashlib
 import json
 from collections.abc import Iterable, Sequence
-from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 
+from engine.machine.device import installed
 from engine.models import checkpoint, checkpoint_files
 from engine.models.checkpoint import ModelEntry
 from engine.storage.run_header import DatasetIdentity, Header, ModelIdentity
@@ -75,14 +75,6 @@ def describe_code() -> str:
     """A digest of the code between files and rows, and of its libraries."""
     libraries = " ".join(f"{name}={installed(name)}" for name in LIBRARIES)
     return source_digest(ROWS, libraries)
-
-
-def installed(name: str) -> str:
-    """The version of a library, or "none": pictures need no av, which decodes videos."""
-    try:
-        return version(name)
-    except PackageNotFoundError:
-        return "none"
 
 
 def source_digest(parts: Iterable[str], more: str = "") -> str:

@@ -108,7 +108,7 @@ def engine_digest() -> str:
 
 
 def libraries() -> dict[str, str]:
-    return {name: provenance.installed(name) for name in _LIBRARIES}
+    return {name: device.installed(name) for name in _LIBRARIES}
 
 
 def make(request: VerifyRequest, models: Sequence[ModelVerdicts], dataset: str) -> dict[str, Any]:

@@ -17,7 +17,7 @@ from engine.attribution import wording
 from engine.attribution.explain import explain
 from engine.attribution.explained import ExplainOptions, ExplainRequest, ExplainWatcher, Explanation
 from engine.attribution.occlusion import shown
-from engine.decoding import forced
+from engine.decoding import batched
 from engine.demo.demo_dataset import write_dataset
 from engine.demo.wordings import DEFAULT_QUESTION
 from engine.errors import BadInput, Cancelled, ContextTooLong, NotFinite, OutOfMemory
@@ -91,7 +91,7 @@ def by_hand(adapter: Adapter, found: Explanation, shown: Media) -> torch.Tensor:
         prepared = adapter.preprocess(shown, run.prompt)
         prompt = adapter.embed(prepared, adapter.encode(prepared))
         ids = found.token_ids[:after]
-        logs = forced.of_tokens(adapter.decoder, [prompt], ids, torch.tensor(ids)[:, None])
+        logs = batched.forced_logprobs(adapter.decoder, [prompt], ids, torch.tensor(ids)[:, None])
     return logs[0, first:, 0]
 
 

@@ -10,7 +10,7 @@ import pytest
 import torch
 
 from engine import media
-from engine.decoding import forced
+from engine.decoding import batched
 from engine.models import registry
 from engine.models.adapter import Adapter
 from engine.types import Features, Prepared
@@ -61,7 +61,9 @@ def own(answer: RecordedAnswer) -> torch.Tensor:
 
 def logprobs(adapter: Adapter, prompts: list[Any], ids: list[int]) -> torch.Tensor:
     """[B, N]: the log-probabilities of N tokens after each of B prompts."""
-    return forced.of_tokens(adapter.decoder, prompts, ids, torch.tensor(ids)[:, None])[..., 0]
+    return batched.forced_logprobs(adapter.decoder, prompts, ids, torch.tensor(ids)[:, None])[
+        ..., 0
+    ]
 
 
 def of(adapter: Adapter, prepared: Prepared, features: Features, ids: list[int]) -> torch.Tensor:

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 from PIL import Image as Pillow
 
-from engine.media import images, kinds
+from engine.media import kinds
 from tests.media import clips
 
 
@@ -66,7 +66,7 @@ def test_gifs_that_move(tmp_path: Path, count: int, colours: int) -> None:
     frames = [Pillow.fromarray(frame).quantize(colours) for frame in clips.moving(count)]
     file = io.BytesIO()
     frames[0].save(file, "GIF", save_all=True, append_images=frames[1:], comment=b"," * 300)
-    assert images.moves(file.getvalue()) is (count > 1)
+    assert kinds.moves(file.getvalue()) is (count > 1)
     (tmp_path / "a").write_bytes(file.getvalue())
     kind = kinds.of_file(tmp_path / "a", "a.gif")
     assert kind is (kinds.GIF if count > 1 else kinds.STILL_GIF)
@@ -75,4 +75,4 @@ def test_gifs_that_move(tmp_path: Path, count: int, colours: int) -> None:
 def test_broken_gifs_do_not_move() -> None:
     data = clips.encoded("gif", "gif", [0])
     for size in range(0, len(data), 7):
-        assert not images.moves(data[:size])
+        assert not kinds.moves(data[:size])

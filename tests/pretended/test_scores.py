@@ -10,7 +10,7 @@ import pytest
 
 from engine.attribution.explain import explain
 from engine.attribution.explained import ExplainOptions, ExplainRequest
-from engine.decoding import compiled, forced
+from engine.decoding import batched, compiled
 from engine.models.adapter import Adapter
 from engine.pipeline import batch_run, single_run
 from engine.prompts import choice_question
@@ -71,7 +71,7 @@ def explained(adapter: Adapter, sample: Sample) -> tuple[float, list[float], tup
 
 @pytest.mark.parametrize("family", [*FAMILIES, *GENERIC])
 def test_an_explanation_is_the_cpus(family: str, load: Load, samples: list[Sample]) -> None:
-    """It rests on forced scores (engine/decoding/forced.py) of many inputs."""
+    """It rests on forced scores (engine/decoding/batched.py) of many inputs."""
     here, there = (explained(load(family, device), samples[0]) for device in ("cpu", NAME))
     assert there[0] == pytest.approx(here[0], abs=CLOSE) and there[2] == here[2]
     assert there[1] == pytest.approx(here[1], abs=CLOSE) and any(there[1])
@@ -80,7 +80,7 @@ def test_an_explanation_is_the_cpus(family: str, load: Load, samples: list[Sampl
 def test_control_forced_tokens_that_stay_on_the_cpu_are_refused(
     load: Load, samples: list[Sample], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    forget(forced)(monkeypatch)
+    forget(batched)(monkeypatch)
     explained(load("llava", "cpu"), samples[0])
     adapter = load("llava", NAME)
     with pytest.raises(RuntimeError, match="same device"):

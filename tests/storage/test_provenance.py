@@ -10,6 +10,7 @@ from typing import Any
 
 import pytest
 
+from engine.machine import device
 from engine.media import dataset
 from engine.media_options import Window
 from engine.storage import provenance
@@ -71,10 +72,10 @@ def uncovered(files: set[str], parts: tuple[str, ...]) -> set[str]:
 
 
 def test_a_library_that_is_absent_is_told_apart(monkeypatch: pytest.MonkeyPatch) -> None:
-    assert provenance.installed("torch")[0].isdigit()
+    assert device.installed("torch")[0].isdigit()
     before = provenance.describe_code()
     monkeypatch.setattr(provenance, "LIBRARIES", (*provenance.LIBRARIES[:-1], "no-such-library"))
-    assert provenance.installed("no-such-library") == "none"
+    assert device.installed("no-such-library") == "none"
     assert provenance.describe_code() != before
 
 

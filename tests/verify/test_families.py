@@ -14,7 +14,7 @@ import pytest
 import torch
 from PIL import Image as Pictures
 
-from engine.decoding import forced
+from engine.decoding import batched
 from engine.models import auto_processor, families, registry
 from engine.models.adapter import Adapter
 from engine.models.families import OWN
@@ -206,7 +206,7 @@ def test_forced_tokens_have_the_models_own_log_probabilities(family: str, ask: A
     adapter, prepared, ids = asked.adapter, asked.subject.prepared, asked.plain.ids
     prompt = adapter.embed(prepared, adapter.encode(prepared))
     wanted = torch.tensor(list(ids))[:, None]
-    found = forced.of_tokens(adapter.decoder, [prompt], ids, wanted)[0, :, 0]
+    found = batched.forced_logprobs(adapter.decoder, [prompt], ids, wanted)[0, :, 0]
     logs = torch.log_softmax(asked.plain.logits.float(), dim=-1)
     own = logs[range(TOKENS), list(ids)]
     assert float((found - own).abs().max()) <= 4 * asked.rounding

@@ -19,6 +19,7 @@ from msgspec import convert, to_builtins
 
 from engine.benchmark.task_executor import TaskExecutor
 from engine.errors import StageScopeError
+from engine.machine import device
 from engine.models import registry, variants
 from engine.storage import provenance
 from engine.storage.plan import Phase, Plan, Task
@@ -124,7 +125,7 @@ def machine() -> str:
 
 
 def versions() -> dict[str, str]:
-    libraries = {name: provenance.installed(name) for name in provenance.LIBRARIES}
+    libraries = {name: device.installed(name) for name in provenance.LIBRARIES}
     return {"python": platform.python_version(), **libraries}
 
 
