@@ -67,30 +67,8 @@ class BatchDecoder:
         return scores
 
 
-class Chooser:
-    """Chooses a token per row like decode.choose, each row with its own rules and generator."""
-
-    def __init__(self, rules: Sequence[AnswerRules], on: torch.device) -> None:
-        self._rules, self._config = rules, rules[0].config
-        self._generators = [torch.Generator(on).manual_seed(self._config.seed) for _ in rules]
-
-    def __call__(
-        self, scores: torch.Tensor, count: int, answers: Sequence[BatchAnswer]
-    ) -> torch.Tensor:
-        """scores [B, vocabulary] after `count` new tokens -> tokens [B]."""
-        for row, (answer, rules) in enumerate(zip(answers, self._rules, strict=True)):
-            if not answer.stop:
-                scores[row : row + 1] = rules(scores[row : row + 1], answer.ids)
-        if count < self._config.min_new_tokens:
-            scores[:, list(self._rules[0].eos_ids)] = -torch.inf
-        if self._config.greedy:
-            return scores.argmax(dim=-1)
-        shares = decode.shares(scores, self._config)
-        drawn = [
-            torch.multinomial(shares[row : row + 1], 1, generator=generator)
-            for row, generator in enumerate(self._generators)
-        ]
-        return torch.cat(drawn)[:, 0]
+def generators(rules: Sequence[AnswerRules], on: torch.device) -> list[torch.Generator]:
+    return [torch.Generator(on).manual_seed(one.config.seed) for one in rules]
 
 
 def generate(
@@ -104,11 +82,14 @@ def generate(
     answers = [BatchAnswer() for _ in prompts]
     batch = BatchDecoder(decoder, pad(prompts))
     decode.refuse_non_finite(batch.scores)
-    choose = Chooser(rules, decoder.device)
-    count = 0
+    own = generators(rules, decoder.device)
     while True:
-        tokens = choose(batch.scores, count, answers)
-        count += 1
+        tokens = torch.cat(
+            [
+                decode.chosen(batch.scores[row : row + 1], answers[row].ids, one, own[row])
+                for row, one in enumerate(rules)
+            ]
+        )
         on_step(_take(answers, tokens.tolist(), rules))
         if all(answer.stop for answer in answers):
             return answers

@@ -113,17 +113,27 @@ def refuse_non_finite(scores: torch.Tensor) -> None:
 
 def choose(scores: torch.Tensor, ids: list[int], rules: AnswerRules) -> int:
     """scores [1, vocabulary] after these new ids -> the next token's id."""
+    return int(chosen(scores, ids, rules))
+
+
+def chosen(
+    scores: torch.Tensor,
+    ids: list[int],
+    rules: AnswerRules,
+    generator: torch.Generator | None = None,
+) -> torch.Tensor:
+    """The same on the device, [1]; drawn with this generator instead of torch's global one."""
     config, scores = rules.config, rules(scores, ids)
     if len(ids) < config.min_new_tokens:
         for end in rules.eos_ids:
             scores[:, end] = -torch.inf
     if config.greedy:
-        return int(scores.argmax(dim=-1))
-    return int(torch.multinomial(shares(scores, config), 1))
+        return scores.argmax(dim=-1)
+    return torch.multinomial(shares(scores, config), 1, generator=generator)[0]
 
 
 def shares(scores: torch.Tensor, config: DecodeConfig) -> torch.Tensor:
-    """scores [B, vocabulary] -> the probabilities with which a token is drawn."""
+    """scores [1, vocabulary] -> the probabilities with which a token is drawn."""
     empty = torch.empty((len(scores), 0), dtype=torch.long)
     if config.temperature != 1.0:
         scores = TemperatureLogitsWarper(config.temperature)(empty, scores)

@@ -291,6 +291,6 @@ class Samples:
         fields |= {"events": events, "missing": missing, "problems": tuple(every)}
         self.add(Sample(name, sequence, **fields), clip)
 
-    def dataset(self, file: Path, problems: Iterable[object] = ()) -> Dataset:
-        samples, told = tuple(self.found.values()), tuple(map(str, problems))
-        return Dataset(self.root.path, samples, file, told, tuple(self._clips))
+    def dataset(self, file: Path, problems: Iterable[str] = ()) -> Dataset:
+        samples, clips = tuple(self.found.values()), tuple(self._clips)
+        return Dataset(self.root.path, samples, file, tuple(problems), clips)

@@ -101,7 +101,7 @@ READ = (
 TOKENIZERS = ("tokenizer.json", "tokenizer.model")
 POINTER = b"version https://git-lfs"  # the first bytes of a git-lfs pointer
 AGAIN = "copy or download it again"
-FORMS = (("model", "safetensors"), ("pytorch_model", "bin"))  # in the order of preference
+FORMS = ("model.safetensors", "pytorch_model.bin")  # in the order of preference
 # Buffers of older library versions that releases contain besides the weights.
 STRAY = re.compile(r"rotary_emb\.inv_freq$|embeddings\.position_ids$")
 
@@ -216,16 +216,14 @@ def refuse_unreadable(path: Path, name: str, limit: int | None = None) -> None:
 
 def weight_files(folder: Path, name: str) -> list[Path]:
     """The weight files, safetensors first; ModelUnavailable names a missing shard."""
-    for single, form in FORMS:
-        index = folder / f"{single}.{form}.index.json"
+    for file in map(folder.joinpath, FORMS):
+        index = file.with_name(f"{file.name}.index.json")
         if index.is_file():
-            return _indexed(folder, index, name)
-        if (folder / f"{single}.{form}").is_file():
-            return [folder / f"{single}.{form}"]
-    return []
-
-
-def _indexed(folder: Path, index: Path, name: str) -> list[Path]:
+            break
+        if file.is_file():
+            return [file]
+    else:
+        return []
     table = read_json(index, name).get("weight_map")
     if not isinstance(table, dict) or not table:
         raise ModelUnavailable(f"{name}: {index} lists no weights: copy it again.")

@@ -228,14 +228,12 @@ def card(entry: ModelEntry, folder: Path) -> ModelInfo:
 
 
 class Trained(Struct):
-    """The file TRAINED."""
-
     questions: Annotated[list[str], Meta(min_length=1)]
     inputs: list[str] = []
 
 
 def trained(folder: Path, name: str) -> Trained | None:
-    """What the file lists; None for a folder without it."""
+    """What the file TRAINED lists; None for a folder without it."""
     path = folder / TRAINED
     what = f"{name}: the list of trained questions"
     if not path.exists():

@@ -35,11 +35,9 @@ Content = Callable[[str], Any]  # a message's content, with this question
 
 
 class Template(NamedTuple):
-    """A model's chat template, and the file that holds it."""
-
     text: str
     file: Path
-    name: str
+    name: str  # of the model
 
     def refused(self, why: str) -> ModelUnavailable:
         plain = " ".join(printable(why).split()).rstrip(".")

@@ -110,10 +110,9 @@ def batch_without_a_mask(pad: Any, prompts: Any) -> Any:
     return found | {"attention_mask": torch.ones_like(found["attention_mask"])}
 
 
-@replaces(batched.Chooser, "__init__")
-def batch_of_one_generator(init: Any, self: Any, rules: Any, on: Any) -> None:
-    init(self, rules, on)
-    self._generators = self._generators[:1] * len(rules)
+@replaces(batched, "generators")
+def batch_of_one_generator(generators: Any, rules: Any, on: Any) -> Any:
+    return generators(rules, on)[:1] * len(rules)
 
 
 LOOP, RUN, BATCH = (

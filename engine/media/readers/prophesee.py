@@ -279,7 +279,6 @@ class _Raw(Indexed):
 
 
 def count(coding: Encoding, data: bytes) -> int:
-    """The number of events."""
     control = coding.control(data)
     kinds = control >> (coding.bits - 4)
     if coding is EVT2:
