@@ -25,6 +25,11 @@ UNTOUCHED = (
 )
 
 
+def offered() -> tuple[str, ...]:
+    """The quantizations that this machine supports; () without CUDA."""
+    return () if reason() else KINDS
+
+
 def reason() -> str | None:
     """Why this machine cannot quantize, or None.  Imports torch only if the packages are there."""
     absent = [name for name in NEEDS if find_spec(name) is None]

@@ -145,7 +145,7 @@ def _adding(
 def _changed(entry: ModelEntry) -> list[ModelEntry]:
     """Its variants with one more setting changed: what it is shown, dtype, quantization."""
     base, own = entry.of or entry, {name: getattr(entry, name) for name in variants.WORDS}
-    offered = () if base.quantization or quantization.reason() else quantization.KINDS
+    offered = () if base.quantization else quantization.offered()
     values = {**variants.WORDS, "quantization": offered}
     if base.server:
         values = {"kind": variants.SHOWS}
