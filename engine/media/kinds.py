@@ -6,9 +6,7 @@ A kind that can be read is one line here, and its endings below.
 
 from __future__ import annotations
 
-import io
 import re
-import struct
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -98,6 +96,7 @@ _MAGIC = (
     (rb"% ", FileKind("a Prophesee recording of an unknown kind", "", _TO_NPY)),
 )
 _MAX_GIF = 64 << 20  # bytes in which a second picture is looked for
+_EXTENSION, _PICTURE, _TABLE = 0x21, 0x2C, 0x80  # of a GIF
 _ENDINGS = {
     f".{ending}": kind
     for kind, endings in (
@@ -143,10 +142,23 @@ def of_file(path: Path, name: str) -> FileKind | None:
 
 
 def moves(data: bytes) -> bool:
-    """Whether a GIF has at least two pictures."""
-    from PIL.GifImagePlugin import GifImageFile  # listing files does without Pillow
+    """Whether a GIF has at least two pictures (GIF89a specification, 1990)."""
+    at, pictures = 13 + _table(data, 10), 0
+    while at < len(data) and pictures < 2:
+        if data[at] == _PICTURE:
+            pictures += 1
+            at += 10 + _table(data, at + 9) + 1  # descriptor, colours, size of the codes
+        elif data[at] == _EXTENSION:
+            at += 2
+        else:
+            break
+        while at < len(data) and data[at]:  # sub-blocks, each with its size first
+            at += 1 + data[at]
+        at += 1
+    return pictures > 1
 
-    try:
-        return GifImageFile(io.BytesIO(data)).is_animated
-    except (OSError, SyntaxError, ValueError, IndexError, struct.error):
-        return False
+
+def _table(data: bytes, at: int) -> int:
+    """Bytes of the colour table that the flags at this offset announce."""
+    flags = data[at] if at < len(data) else 0
+    return 3 << ((flags & 7) + 1) if flags & _TABLE else 0
