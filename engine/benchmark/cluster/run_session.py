@@ -82,9 +82,8 @@ class _ClusterRun:
         samples = list(ready.samples.values())
         self.digests = provenance.describe_samples(ready.root, samples)
         self.run_data, self.nodes = pack(plan, ready.root, samples), self.link.nodes
-        self.warmed = Counter(task.model for task in self.session.done if task.phase == "warmup")
         tasks = {model: self._tasks_of(model) for model in plan.models}
-        self.tasks = Dispatcher(tasks, self.workers, self._warm_ups)
+        self.tasks = Dispatcher(tasks, self.workers, self.session.warm_ups)
 
     def _tasks_of(self, model: str) -> Iterator[Task]:
         """The tasks of a model without a row; those whose sample lacks the model's media fail."""
@@ -95,15 +94,6 @@ class _ClusterRun:
                 self._fail(task, reason)
             else:
                 yield task
-
-    def _warm_ups(self, model: str, lacks: set[str]) -> list[Task]:
-        """Warm-up tasks for one worker; numbers continue those of others and earlier sessions."""
-        plan = self.session.plan
-        tasks = (Task(model, name, 0, "warmup") for name in plan.samples if name not in lacks)
-        able = [task for task in tasks if not self.session.task_executor.missing(task)]
-        count = plan.warmup if able else 0
-        begin, self.warmed[model] = self.warmed[model], self.warmed[model] + count
-        return [able[n % len(able)]._replace(repeat=begin + n) for n in range(count)]
 
     def _fail(self, task: Task, reason: str) -> None:
         self.session.keep([task], [self.session.task_executor.failed(task, reason)])
