@@ -135,7 +135,6 @@ class AnswerRecorder(ExitStack):
 
 
 def _count(pictures: list[int], module: Any, arguments: Any, named: dict[str, Any]) -> None:
-    """A hook that counts the pictures of a call."""
     tensors = (t for t in (*arguments, *named.values()) if isinstance(t, torch.Tensor))
     pictures.append(len(next(tensors)))
 

@@ -62,8 +62,6 @@ _LIBRARIES = ("torch", "transformers", "numpy", "pillow", "av", "safetensors", "
 
 
 class VerifiedModel(Struct):
-    """A model of a certificate: what it was, where it ran, and whether it was verified."""
-
     name: Name
     digest: str  # "" if it did not load
     dtype: str
@@ -176,8 +174,6 @@ def store(certificate: Mapping[str, Any]) -> Path:
 
 
 class UnusableFile(NamedTuple):
-    """A file in the certificates folder that cannot be used, and why."""
-
     name: str
     reason: str
 
@@ -241,7 +237,6 @@ def _all() -> list[dict[str, Any] | UnusableFile]:
 
 
 def stale(certificate: Mapping[str, Any]) -> bool:
-    """Whether the code has changed since."""
     return bool(certificate["engine"] != engine_digest())
 
 
@@ -336,7 +331,6 @@ def covers(model: Mapping[str, Any]) -> str:
 
 
 def command(model: str, ran: str) -> str:
-    """The command that verifies a model with the backend that ran."""
     words = [f"{settings.COMMAND} verify --models", shlex.quote(model)]
     words += [f"--backend {ran}"] if ran != "generate" else []  # generate() is covered by any
     return " ".join(words)

@@ -72,7 +72,6 @@ class Trial:
         self.adapter = self.adapter.reworded(changed)
 
     def hook(self, module: torch.nn.Module, change: Callable[[Any], Any]) -> None:
-        """Replaces what a module returns."""
         hook = module.register_forward_hook(lambda _module, _inputs, out: change(out))
         self.hooks.enter_context(hook)
 

@@ -363,17 +363,14 @@ class ServerChecks:
             return None, None
         loaded = media.load(self.samples[0], self.entry.kind, self.request)
         body = column.body(self.server, self.known, self.run_request(self.samples[0]), loaded)
-        path = f"/v1{protocol.COMPLETIONS}/render"
-        _, _, value = protocol.get(
-            self.server, path, self.server.timeout_s, body, protocol.MOST_BYTES
-        )
+        place = self.server, f"/v1{protocol.COMPLETIONS}/render", self.server.timeout_s
+        _, _, value = protocol.get(*place, body, protocol.MOST_BYTES)
         ids = value.get("token_ids") if isinstance(value, dict) else None
         whole = isinstance(ids, list) and all(type(one) is int for one in ids)
         pixels = None
         with suppress(LookupError, AttributeError, TypeError, ValueError, RecursionError):
-            pixels = torch.cat(
-                [_processed(one) for one in value["features"]["kwargs_data"]["image"]]
-            )
+            pictures = value["features"]["kwargs_data"]["image"]
+            pixels = torch.cat([_processed(one) for one in pictures])
         return ids if whole else None, pixels
 
     def _marked(self, evidence: dict[str, Any]) -> Iterator[str]:
@@ -505,9 +502,8 @@ class ServerChecks:
             return ""
         others = [self._pair(fresh=True) for _ in pairs]  # the second one may be quicker anyway
         control = [first - second for first, second in others]
-        vision = median_interval(
-            [first - again - more for (first, again), more in zip(pairs, control, strict=True)]
-        )
+        both = zip(pairs, control, strict=True)
+        vision = median_interval([first - again - more for (first, again), more in both])
         evidence["inferred"] = {"vision_ms": vars(vision), "control_ms": control}
         if vision.low <= 0:
             return ""
