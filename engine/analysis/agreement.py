@@ -104,13 +104,9 @@ _PIECE = re.compile(r"\s*\S+")
 Holder = Literal["both", "first", "second"]  # which of two texts has a piece
 
 
-def words(text: str) -> list[str]:
-    return _WORD.findall(text.lower())
-
-
 def word_f1(first: str, second: str) -> float | None:
     """From 0 (no word shared) to 1 (the same words); None if neither text has a word."""
-    a, b = words(first), words(second)
+    a, b = (_WORD.findall(text.lower()) for text in (first, second))
     if not a and not b:
         return None
     shared = sum((Counter(a) & Counter(b)).values())

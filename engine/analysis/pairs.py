@@ -121,9 +121,8 @@ def paired(table: pd.DataFrame, a: str, b: str, metric: Metric) -> pd.DataFrame:
     """
     lines = metrics.fair(measured(table), metric).dropna(subset=metric.column)
     lines = lines if perturbed_alike(table, a, b) else lines[:0]
-    first, second = (
-        lines[lines["label"] == label].groupby("sample", sort=False) for label in (a, b)
-    )
+    sides = (lines[lines["label"] == label] for label in (a, b))
+    first, second = (side.groupby("sample", sort=False) for side in sides)
     of_a = first.agg(a=(metric.column, "median"), sequence=("cluster", "first"))
     both = of_a.join(second.agg(b=(metric.column, "median")), how="inner").reset_index()
     return both[["sample", "a", "b", "sequence"]].astype({"a": float, "b": float})

@@ -74,7 +74,6 @@ class Robustness:
 
     @property
     def measures(self) -> tuple[Measure, ...]:
-        """Those that have a curve."""
         return tuple(one for one in MEASURES if any(c.measure == one for c in self.curves))
 
 
@@ -100,11 +99,7 @@ def find(runs: Sequence[Run]) -> Robustness | None:
         if (label := labels[name]) and all((table["model"] == name).any() for table in tables)
     }
     curves = [
-        curve
-        for name, title in titles.items()
-        for curve in _curves(
-            name, title, strengths, [table[table["model"] == name] for table in tables]
-        )
+        curve for name, title in titles.items() for curve in _curves(name, title, strengths, tables)
     ]
     last = ordered[-1].header.plan
     others = ",".join(str(one) for one in _strong(last) if one.change != change)
@@ -157,6 +152,7 @@ def _curves(
     name: str, title: str, strengths: Sequence[float], tables: Sequence[pd.DataFrame]
 ) -> Iterator[Curve]:
     """The curves of one model that have records; tables[0] is the reference."""
+    tables = [table[table["model"] == name] for table in tables]
     plain = tables[0][~tables[0]["failed"].astype(bool)]
     stated = {"", *plain.loc[plain["value"].notna(), "item"]}
     family = next(filter(None, tables[0]["family"]), "")
@@ -166,9 +162,8 @@ def _curves(
         for strength, table in zip(strengths, tables, strict=True):
             failed = table.loc[table["failed"].astype(bool), KEY].drop_duplicates()
             lost = plain[KEY].drop_duplicates().merge(failed)
-            both = counted.merge(
-                table[[*ITEM, "value"]], how="left", on=ITEM, suffixes=("", "_now")
-            )
+            now = table[[*ITEM, "value"]]
+            both = counted.merge(now, how="left", on=ITEM, suffixes=("", "_now"))
             both = both.merge(lost.assign(lost=True), how="left", on=KEY)
             both = both[both["lost"].isna()]
             if both.empty:
@@ -198,9 +193,8 @@ def _notes(
         names = ", ".join(map(quoted, left_out))
         yield f"Not in all the chosen runs, so without a curve: {names}."
     for name, title in titles.items():
-        first, last = (
-            table.loc[table["model"] == name, "drawn"].any() for table in (tables[0], tables[-1])
-        )
+        ends = tables[0], tables[-1]
+        first, last = (table.loc[table["model"] == name, "drawn"].any() for table in ends)
         if last and not first:
             yield (
                 f"{title} was shown the prepared event images at strength 0 and pictures "
@@ -216,7 +210,6 @@ def _notes(
 
 
 def _strong(plan: Plan) -> tuple[Perturbation, ...]:
-    """The changes of strength above 0."""
     return tuple(one for one in plan.perturb if one.strength)
 
 

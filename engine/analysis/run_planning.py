@@ -63,7 +63,6 @@ def newest(plan: Plan, root: Path, runs: Sequence[RunInfo]) -> RunInfo | None:
 
 
 def measure(run: Run, models: Sequence[str]) -> EarlierRun:
-    """What the run tells about these models."""
     table = frame([run], answers=False)
     lines = table[table["model"].isin(list(models))]
     loads = by_label(lines) if len(lines) else {}
@@ -77,7 +76,6 @@ def measure(run: Run, models: Sequence[str]) -> EarlierRun:
 
 
 def _costs(run: Run, lines: pd.DataFrame) -> pd.DataFrame:
-    """COSTS of each model that has some."""
     import pandas as pd  # slow to import
 
     rows = [
@@ -123,10 +121,7 @@ class RunForecast:
 
 
 def forecast(
-    plan: Plan,
-    sequences: Mapping[str, str],
-    earlier: EarlierRun | None,
-    runs: int = 1,
+    plan: Plan, sequences: Mapping[str, str], earlier: EarlierRun | None, runs: int = 1
 ) -> RunForecast:
     """`sequences`: of each planned sample."""
     import pandas as pd  # slow to import
@@ -166,7 +161,6 @@ def forecast(
 
 # The forecast in sentences, for the terminal and the Benchmark page.
 def nothing_known(models: Sequence[str]) -> str:
-    """What to do without an earlier run."""
     return (
         f"Duration and size are not known, because there is no earlier run of {listed(models)} on "
         "this dataset: run 10 samples first, and plan again."
@@ -202,9 +196,8 @@ def facts(forecast: RunForecast, earlier: EarlierRun, found: bool) -> Iterator[s
     inside = [f"{_time(seconds)} of {name}" for name, seconds in parts.items() if seconds]
     with_ = f", with {listed(inside)}" if inside else ""
     known = forecast.seconds is not None
-    yield (
-        f"Duration: about {_time(forecast.seconds)}{with_}." if known else f"Duration: {NO_RESULT}"
-    )
+    lasts = f"about {_time(forecast.seconds)}{with_}." if known else NO_RESULT
+    yield f"Duration: {lasts}"
     if forecast.without_load:
         yield (
             f"Not included: the time to load {listed(forecast.without_load)}, which that run did "

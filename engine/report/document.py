@@ -207,7 +207,6 @@ def results(found: Findings) -> Iterator[Block]:
 
 
 def off_script(count: Count) -> str:
-    """A note on answers to questions that a demo model was not trained on."""
     return (
         f"{count.off_script:,} of {count.answered:,} answers of {count.label} are to questions "
         "that this demo model was not trained on. They are meaningless and are excluded from "
@@ -317,9 +316,8 @@ def apart(found: Findings) -> Iterator[Block]:
     if rows:
         columns = ("model", "group", "metric", "source", *_FIGURE_COLUMNS)
         yield Heading(2, "Results that are in no mean")
-        yield ReportTable(
-            "Cold runs, warm-up runs and results after a pause.", columns, tuple(rows), 4
-        )
+        caption = "Cold runs, warm-up runs and results after a pause."
+        yield ReportTable(caption, columns, tuple(rows), 4)
 
 
 def agreement(found: Findings) -> Iterator[Block]:
