@@ -234,10 +234,7 @@ class Subject:
         return {"generation_config": self.own_generation(config), "stopping_criteria": stopping}
 
     def own_generation(self, config: DecodeConfig) -> GenerationConfig:
-        """The checkpoint's generation configuration as transformers reads it.
-
-        Only the user's settings are replaced: the length, and how tokens are drawn.
-        """
+        """The checkpoint's configuration; only length and drawing are the user's choice."""
         chosen = copy.deepcopy(self.adapter.own_generation)
         for name in _DRAWN:
             setattr(chosen, name, None)

@@ -111,16 +111,13 @@ def libraries() -> dict[str, str]:
 
 def make(request: VerifyRequest, models: Sequence[ModelVerdicts], dataset: str) -> dict[str, Any]:
     samples = [sample.id for sample in request.samples]
+    asked = (getattr(request, name) for name in VerifiedRequest.__struct_fields__[2:])
     content = Certificate(
         FORMAT,
         datetime.now(UTC).isoformat(timespec="seconds"),
         engine_digest(),
         libraries(),
-        VerifiedRequest(
-            dataset,
-            samples,
-            *(getattr(request, name) for name in VerifiedRequest.__struct_fields__[2:]),
-        ),
+        VerifiedRequest(dataset, samples, *asked),
         [_entry(model, samples) for model in models],
         [verdict for model in models for verdict in model.verdicts],
         "",

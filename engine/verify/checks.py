@@ -52,10 +52,8 @@ class AnswerComparison:
         if self.result == "EXACT":
             return f"{equal}; logits differ by at most {apart}."
         if self.result == "DRIFT":
-            return (
-                f"{equal}, but logits differ by {apart}; rounding explains only {noise}, so the "
-                "computation is not the same."
-            )
+            why = f"logits differ by {apart}; rounding explains only {noise}"
+            return f"{equal}, but {why}, so the computation is not the same."
         where = f"{self.result}: token {(self.position or 0) + 1} of {self.length} differs"
         tie = ", and both tokens are equally good" if self.result == "NUMERIC TIE" else ""
         return f"{where}{tie} (logits {apart} apart, rounding explains {noise})."
@@ -265,10 +263,8 @@ def encoded_once(answers: Mapping[str, RecordedAnswer], subject: Subject) -> Che
         calls = sum(seen.calls for seen in answer.seen)
         if way in ("decoupled", "features") and calls:
             faults.append(f"{way}: {calls} calls of vision modules, though features were given.")
-    good = (
-        f"plain, hooked and computed each encode {quoting.count(pictures, 'picture')} once; with "
-        "cached or given features nothing is encoded."
-    )
+    once = f"plain, hooked and computed each encode {quoting.count(pictures, 'picture')} once"
+    good = f"{once}; with cached or given features nothing is encoded."
     by_way = {way: [vars(seen) for seen in answer.seen] for way, answer in answers.items()}
     return judged(faults, good, "ways", {"calls": by_way, "pictures": pictures, "faults": faults})
 
@@ -367,11 +363,10 @@ def ending(plain: RecordedAnswer, eos_id: int) -> LogitsChange:
 def sampled(
     subject: Subject, plain: RecordedAnswer, rounding: float, doing: Callable[[str], None]
 ) -> CheckFinding:
-    """All ways must give the tokens of generate() under every setting, and settings must change
-    the tokens.
+    """All ways must give generate()'s tokens under every setting, and settings must change them.
 
-    Results must also report why they stopped, and the text of their ids.  Open
-    if logits differ by rounding: one random number may then draw different tokens.
+    Results must also report why they stopped, and the text of their ids.  Open if logits differ by
+    rounding: one random number may then draw different tokens.
     """
     adapter, answers = subject.adapter, dict[str, tuple[int, ...]]()
     unequal, misquoted, open_ = list[str](), list[str](), list[str]()

@@ -268,10 +268,8 @@ def sight(subject: Subject, other: Prepared | None, rounding: float) -> CheckFin
     shown, pixels = "the same pictures as negatives", -prepared.pixels
     if other is not None and other.pixels.shape == prepared.pixels.shape:
         shown, pixels = "another sample", other.pixels
-    replaced = {
-        shown: adapter.encode(replace(prepared, pixels=pixels)),
-        "zeros": features.changed(torch.zeros_like),
-    }
+    others = adapter.encode(replace(prepared, pixels=pixels))
+    replaced = {shown: others, "zeros": features.changed(torch.zeros_like)}
     changes: list[dict[str, Any]] = []
     for shown, others in replaced.items():
         changed, ids = _decode(subject, others)

@@ -136,10 +136,9 @@ def accounted(rounds: Rounds) -> CheckFinding:
         for name in columns[0]:
             values = [column[name] for column in columns]
             spreads[kind][name] = vars(statistics.spread(values)) | {"values": values}
-        each = [
-            (_share(r, abs(r.unaccounted_ms)), max(UNACCOUNTED, _share(r, UNACCOUNTED_MS)))
-            for r in warm
-        ]
+        outside = [_share(result, abs(result.unaccounted_ms)) for result in warm]
+        bounds = [max(UNACCOUNTED, _share(result, UNACCOUNTED_MS)) for result in warm]
+        each = zip(outside, bounds, strict=True)
         shares[kind], most[kind] = min(each, key=lambda pair: pair[0] / pair[1])
     worst = max(shares, key=lambda kind: shares[kind] / most[kind])
     sentence = (

@@ -225,10 +225,8 @@ def choose(samples: Sequence[Sample], number: int) -> tuple[Sample, ...]:
     """`number` evenly spread samples, because neighbours in a dataset overlap; BadInput if out of
     range."""
     if not 1 <= number <= len(samples):
-        raise BadInput(
-            f"samples is {quoting.whole(number)}, and the dataset has {len(samples):,}: "
-            f"choose a value from 1 to {len(samples):,}."
-        )
+        given = f"samples is {quoting.whole(number)}, and the dataset has {len(samples):,}"
+        raise BadInput(f"{given}: choose a value from 1 to {len(samples):,}.")
     return tuple(samples[index * len(samples) // number] for index in range(number))
 
 
