@@ -100,16 +100,12 @@ def checked(
             )
     for entry in entries.values() if plan.perturb else ():
         if entry.kind != "events":
-            raise BadInput(
-                f"{entry.name} is shown no event images, and perturb changes raw events only: "
-                "leave it out, or show it event images."
-            )
+            why = f"{entry.name} is shown no event images, and perturb changes raw events only"
+            raise BadInput(f"{why}: leave it out, or show it event images.")
     for entry in entries.values() if elsewhere else ():
         if entry.server:
-            raise BadInput(
-                f"{entry.name} is a server, which workers of a cluster do not ask: set parallel in "
-                "its entry, and run on this machine alone."
-            )
+            why = f"{entry.name} is a server, which workers of a cluster do not ask"
+            raise BadInput(f"{why}: set parallel in its entry, and run on this machine alone.")
     for entry in () if elsewhere else entries.values():
         others_fill_memory = any(one != variants.loaded(entry) for one in registry.resident())
         if (reason := registry.unavailable(entry)) and not others_fill_memory:
@@ -176,10 +172,8 @@ def resume(folder: Path, root: Path | None = None, force: bool = False) -> Prepa
             )
         if not settled(writer):
             if header.together:
-                raise StoreError(
-                    f"{writer.folder} took turns with another run, and cannot be resumed alone: "
-                    "start both again with `bench --against`."
-                )
+                why = f"{writer.folder} took turns with another run, and cannot be resumed alone"
+                raise StoreError(f"{why}: start both again with `bench --against`.")
             text = "; ".join(f"forced although {change}" for change in changed)
             moved = provenance.moved(header, here)
             writer.note("resumed", " ".join(filter(None, [text, moved])))

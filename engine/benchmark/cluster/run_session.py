@@ -266,10 +266,8 @@ class _ClusterRun:
         elif not self.tasks.able:
             self.lonely_since = self.lonely_since or time.monotonic()
             if time.monotonic() - self.lonely_since > PATIENCE_S:  # a node may come back
-                raise ClusterError(
-                    f"No worker is left: {self.last_reason}. All answers are saved; continue with "
-                    "--resume, here or on a cluster."
-                )
+                kept = f"No worker is left: {self.last_reason}. All answers are saved"
+                raise ClusterError(f"{kept}; continue with --resume, here or on a cluster.")
         else:
             for model, reason, loaded, tasks in self.tasks.stuck():
                 if loaded:
