@@ -189,9 +189,7 @@ def cached_spans(model: ComparedModel) -> list[Span]:
 # Which model was fastest.
 @dataclass(frozen=True)
 class RunVerdict:
-    """The comparison in figures and sentences.
-
-    `winner` is "" if none can be named; `mixed` says what prevents or limits it.  `split` is the
+    """`winner` is "" if none can be named; `mixed` says what prevents or limits it.  `split` is the
     difference between the totals of the first and the second model, in parts that add up to it.
     `repeats`: how many runs of each can decide; 0 if no number can, or if it is decided.  `models`
     keep the given order.
@@ -448,10 +446,8 @@ def split(first: ComparedModel, second: ComparedModel) -> Split | None:
     *parts, around, unaccounted = found.parts
     rest = {key: getattr(around, key) + getattr(unaccounted, key) for key in ("a", "b", "ms")}
     if any(span.name == "vision" for model in (first, second) for span in cached_spans(model)):
-        parts = [
-            replace(part, name=FROM_CACHE) if part.name == speedup.VISION else part
-            for part in parts
-        ]
+        renamed = {speedup.VISION: FROM_CACHE}
+        parts = [replace(part, name=renamed.get(part.name, part.name)) for part in parts]
     return replace(found, parts=(*parts, replace(around, name=REST_OF_RUN, **rest)))
 
 
@@ -467,7 +463,5 @@ def _largest(found: Split | None) -> str:
     others = found.b_ms - found.a_ms - part.ms
     did = f"saved {ms(others)} more" if others >= 0 else f"cost {ms(-others)}"
     rest = f"; everything else together {did}" if ms(abs(others)) != ms(0.0) else ""
-    return (
-        f"{named.get(part.name, f'Less time for {part.name}')} ({' against '.join(values)}) saved "
-        f"{ms(part.ms)}{rest}."
-    )
+    what = named.get(part.name, f"Less time for {part.name}")
+    return f"{what} ({' against '.join(values)}) saved {ms(part.ms)}{rest}."

@@ -104,10 +104,8 @@ class RunValues:
 
 @dataclass(frozen=True)
 class GateResult:
-    """One label and metric.
-
-    unit "ratio": `change`, `low` and `high` are NEW / BASE; "points": NEW - BASE, a difference of
-    shares from -1 to 1.  They are the estimate and its 95 % interval for this metric alone (None
+    """unit "ratio": `change`, `low` and `high` are NEW / BASE; "points": NEW - BASE, a difference
+    of shares from -1 to 1.  They are the estimate and its 95 % interval for this metric alone (None
     with too few sequences, or if every answer is the same).  base, new: medians of all results of
     the samples, of accuracy means.  p_no_worse, p_worse: adjusted by Holm; a verdict needs at most
     TAIL.
@@ -286,10 +284,8 @@ def _problems(
         yield f"The runs have no model in common ({sides}): compare runs of the same."
     for label, models in both.items() if timed else ():
         for why in _apart(*models, base.header.plan.batch):
-            yield (
-                f"The times of {cut(label)} cannot be compared ({why}): repeat the run "
-                f"without this, or {UNTIMED}."
-            )
+            times = f"The times of {cut(label)} cannot be compared ({why})"
+            yield f"{times}: repeat the run without this, or {UNTIMED}."
 
 
 SIDES = ("BASE", "NEW")

@@ -99,10 +99,8 @@ def _no_interval(table: pd.DataFrame, a: str, b: str, both: pd.DataFrame, loads:
         if not perturbed_alike(table, a, b):
             return "their inputs were not perturbed alike"
         if grouped := [label for label in batched(table) if label in (a, b)]:
-            return (
-                f"{' and '.join(grouped)} answered in batches, where samples are not timed "
-                "separately"
-            )
+            who = " and ".join(grouped)
+            return f"{who} answered in batches, where samples are not timed separately"
         return "no sample has a measured value of both models"
     if loads:
         return loads

@@ -203,10 +203,8 @@ def _notes(
         for strength, table in zip(strengths, tables, strict=True):
             rows = table[(table["model"] == name) & (table["measure"] == "changed")]
             if len(rows) and rows["failed"].all():
-                yield (
-                    f"{title} has no point at {strength}, because all its {len(rows):,} "
-                    "results failed there."
-                )
+                why = f"all its {len(rows):,} results failed there"
+                yield f"{title} has no point at {strength}, because {why}."
 
 
 def _strong(plan: Plan) -> tuple[Perturbation, ...]:
@@ -223,10 +221,8 @@ def _unfinished(runs: Sequence[Run], tables: Sequence[pd.DataFrame]) -> Iterator
     for run, table in zip(runs, tables, strict=True):
         plan, done = run.header.plan, int((table["measure"] == "changed").sum())
         if done < plan.planned:
-            yield (
-                f"The run {run.id} has {done:,} of {plan.planned:,} results: resume it, or repeat "
-                "the sweep with the same --out."
-            )
+            has = f"The run {run.id} has {done:,} of {plan.planned:,} results"
+            yield f"{has}: resume it, or repeat the sweep with the same --out."
     if not set.intersection(*({*run.header.plan.models} for run in runs)):
         yield "No model is in all the chosen runs: choose runs of the same models."
 
@@ -240,10 +236,8 @@ def _no_sweep(plans: Sequence[Plan]) -> str:
             "reference: choose the run of the same samples with strength 0, too."
         )
     words = " and ".join(dict.fromkeys(one.change for one in every))
-    return (
-        f"The chosen runs differ in several changes ({words}): choose runs that differ in the "
-        "strength of one."
-    )
+    several = f"The chosen runs differ in several changes ({words})"
+    return f"{several}: choose runs that differ in the strength of one."
 
 
 def _problems(runs: Sequence[Run], change: Change) -> Iterator[str]:
@@ -254,10 +248,8 @@ def _problems(runs: Sequence[Run], change: Change) -> Iterator[str]:
         both = [run.id for run, one in zip(runs, strengths, strict=True) if one == twice[0]]
         yield f"{joined(both)} both have {Perturbation(change, twice[0])}: leave one out."
     if 0.0 not in strengths:
-        yield (
-            f"The run with {Perturbation(change, 0.0)} is missing, and the others are compared "
-            "with it: choose it, too."
-        )
+        missing = f"The run with {Perturbation(change, 0.0)} is missing"
+        yield f"{missing}, and the others are compared with it: choose it, too."
     values: dict[str, set[object]] = {
         "repeat": {plan.repeat for plan in plans},
         "perturb seed": {plan.perturb_seed for plan in plans if plan.perturbed},
