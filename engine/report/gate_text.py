@@ -134,10 +134,8 @@ def answers_of(one: AnswersCompared) -> Iterator[str]:
             "same length)."
         )
     for change in changed[:MOST]:
-        first, second = (
-            "its end" if token is None else f"id {token}"
-            for token in (change.base_id, change.new_id)
-        )
+        ids = change.base_id, change.new_id
+        first, second = ("its end" if token is None else f"id {token}" for token in ids)
         lengths = f"{change.base_tokens:,} tokens in BASE, {change.new_tokens:,} in NEW"
         place = f"token {change.position + 1:,} is {second} instead of {first}"
         yield f"{one.label}, {change.sample}: {place}; {lengths}."

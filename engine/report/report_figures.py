@@ -51,8 +51,7 @@ def _of_table(find: Callable[[pd.DataFrame], Found]) -> cached_property[Found]:
 
 
 class Findings:
-    """The figures of a report, each computed when it is first asked for; `titled`: labels for
-    people."""
+    """Each figure is computed when it is first asked for; `titled`: labels for people."""
 
     def __init__(
         self, runs: Sequence[Run], table: pd.DataFrame | None = None, *, titled: bool = True
@@ -71,8 +70,7 @@ class Findings:
 
     @cached_property
     def verified(self) -> Mapping[str, Mapping[Standing, int]]:
-        """By label: how many answers have each certificate, none, or one that does not cover
-        them."""
+        """By label: how many answers each certificate covers, or why none covers them."""
         wanted = self.table["label"].isin(labels(self.table))
         answered = self.table[(self.table["error"] == "") & wanted]
         counted: dict[str, Counter[Standing]] = {}
