@@ -102,7 +102,11 @@ class _ClusterRun:
         try:
             self._start_workers()
             while not self.tasks.finished:
-                self._between()
+                self.session.between()  # rows record how long this machine's devices were lent
+                lent, self.session.paused_ms = self.session.paused_ms, 0.0
+                for member in self.workers.present if lent else ():
+                    for task in member.given if member.machine == machine() else ():
+                        self.lent[task] = self.lent.get(task, 0.0) + lent
                 for model in self.session.given_up:
                     self.tasks.drop(model)
                 if self._inspected():
@@ -250,14 +254,6 @@ class _ClusterRun:
             if self.inspected and any(self.differs.values()):
                 raise ClusterError(f"{next(filter(None, self.differs.values()))}.")
         return self.inspected
-
-    def _between(self) -> None:
-        """Handles Cancel, and lends this machine's devices to other work; rows record that."""
-        self.session.between()
-        lent, self.session.paused_ms = self.session.paused_ms, 0.0
-        for member in self.workers.present if lent else ():
-            for task in member.given if member.machine == machine() else ():
-                self.lent[task] = self.lent.get(task, 0.0) + lent
 
     def _stop_if_no_worker_can(self) -> None:
         """Raises or gives models up if no task can be given out."""
