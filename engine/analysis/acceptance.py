@@ -66,7 +66,6 @@ class Acceptance:
 
     @property
     def amount(self) -> str:
-        """The number of records and clips, in words."""
         return amount(self.pairs, self.clips)
 
     @property
@@ -298,7 +297,6 @@ class Pair:
 
     @property
     def prefix(self) -> int:
-        """The number of leading ids that are equal."""
         both = zip(self.draft, self.target, strict=False)
         return sum(1 for _ in takewhile(lambda pair: pair[0] == pair[1], both))
 

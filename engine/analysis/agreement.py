@@ -104,13 +104,9 @@ _PIECE = re.compile(r"\s*\S+")
 Holder = Literal["both", "first", "second"]  # which of two texts has a piece
 
 
-def words(text: str) -> list[str]:
-    return _WORD.findall(text.lower())
-
-
 def word_f1(first: str, second: str) -> float | None:
     """From 0 (no word shared) to 1 (the same words); None if neither text has a word."""
-    a, b = words(first), words(second)
+    a, b = (_WORD.findall(text.lower()) for text in (first, second))
     if not a and not b:
         return None
     shared = sum((Counter(a) & Counter(b)).values())
@@ -136,11 +132,9 @@ Judgement = Literal["right", "wrong", "unclear", "not said", "not asked", "not j
 
 @dataclass(frozen=True)
 class Statement:
-    """What one answer states of an attribute.
-
-    values: none if it states none, several if it contradicts itself.  verdict: "right" or "wrong"
-    if the question asks for the attribute and the content is known; "not asked": neither asked nor
-    said; "not judged": said, but not asked for, or the content is not known.
+    """values: none if it states none, several if it contradicts itself.  verdict: "right" or
+    "wrong" if the question asks for the attribute and the content is known; "not asked": neither
+    asked nor said; "not judged": said, but not asked for, or the content is not known.
     """
 
     values: tuple[str, ...]
@@ -149,10 +143,7 @@ class Statement:
 
 @dataclass(frozen=True)
 class AttributeRow:
-    """One attribute: its known value (None if not known), and a statement per answer.
-
-    contradicted: two answers state different values.
-    """
+    """truth: the known value, or None; statements: one per answer; contradicted: two differ."""
 
     attribute: str
     truth: str | None
@@ -206,11 +197,8 @@ def _verdict(values: tuple[str, ...], truth: str | None, asked: bool) -> Judgeme
 # Which samples to look at first.
 @dataclass(frozen=True)
 class DeckCard:
-    """A sample that two labels answered.
-
-    contradictions: (attribute, the value of a, the value of b).  overlap: word F1, None if neither
-    answer has a word.
-    """
+    """contradictions: (attribute, the value of a, the value of b).  overlap: word F1, None if
+    neither answer has a word."""
 
     sample: str
     contradictions: tuple[tuple[str, str, str], ...]

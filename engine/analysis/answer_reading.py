@@ -76,7 +76,6 @@ def score(
 
 
 def _claims(sentence: str) -> list[tuple[str, str]]:
-    """The claims of one sentence, in lower case."""
     found: list[tuple[str, str]] = []
     turn = _CURVES.search(sentence)
     if "road" in sentence and turn:
@@ -156,18 +155,15 @@ def read_choice(text: str, choices: Sequence[str], form: str = "letters", task: 
         return _by_words(answer, choices, task)
     named = _named(answer)
     if named:
-        letter = next(iter(named))
-        return letter if len(named) == 1 and letter in letters(len(choices)) else UNREADABLE
+        letter, *others = named
+        known = not others and letter in ascii_uppercase[: len(choices)]
+        return letter if known else UNREADABLE
     return _by_text(answer, choices)
-
-
-def letters(count: int) -> str:
-    return ascii_uppercase[:count]
 
 
 def likeliest(logprobs: Mapping[str, float] | None, count: int) -> str:
     """The letter with the highest log-probability; "" if a letter has none, or two share it."""
-    known = {letter: (logprobs or {}).get(letter) for letter in letters(count)}
+    known = {letter: (logprobs or {}).get(letter) for letter in ascii_uppercase[:count]}
     values = {letter: value for letter, value in known.items() if value is not None}
     if not values or len(values) < count:
         return ""

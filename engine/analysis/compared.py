@@ -16,6 +16,7 @@ from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property, partial
+from itertools import accumulate
 
 from engine.analysis import speedup
 from engine.analysis.speedup import Split
@@ -97,7 +98,6 @@ class ComparedModel:
 
     @property
     def tokens(self) -> str:
-        """The number of new tokens of its runs in words."""
         numbers = [number for one in self.counted if (number := one.new_tokens) is not None]
         if len(numbers) < len(self.counted):
             return tokens_told(None)
@@ -106,7 +106,6 @@ class ComparedModel:
 
     @property
     def left_out(self) -> dict[str, int]:
-        """The number of runs that do not count, by reason."""
         counted, reasons = {id(one) for one in self.counted}, Counter[str]()
         usual = {(span.name, span.source) for span in self.last.spans}
         for result in (one for one in self.results if id(one) not in counted):
@@ -151,29 +150,10 @@ def _state(result: RunResult) -> tuple[object, ...]:
     return cancelled(result), result.cold, result.backend, sources
 
 
-@dataclass(frozen=True)
-class BarSegment:
-    """One part of one model's bar.  A part without a time has no length."""
-
-    label: str
-    part: str
-    start_ms: float
-    ms: float
-
-    @property
-    def end_ms(self) -> float:
-        return self.start_ms + self.ms
-
-
-def segments(times: StageTimes, order: tuple[str, ...] = PARTS) -> list[BarSegment]:
-    """Every part of `order` of every label."""
-    found = []
-    for label, parts in times.items():
-        start = 0.0
-        for part in order:
-            found.append(BarSegment(label, part, start, max(0.0, parts.get(part, 0.0))))
-            start = found[-1].end_ms
-    return found
+def segments(times: Mapping[str, float], order: Sequence[str]) -> tuple[Span, ...]:
+    """The parts of `order` end to end; one without a time has no length."""
+    lengths = [max(0.0, times.get(part, 0.0)) for part in order]
+    return tuple(map(Span, order, accumulate(lengths, initial=0.0), lengths))
 
 
 def run_parts(model: ComparedModel) -> tuple[str, ...]:
@@ -186,9 +166,8 @@ def run_times(model: ComparedModel) -> dict[str, float]:
 
     REST is what decode took apart from its prefill and its token steps.
     """
-    known = {
-        name: ms for name in run_parts(model) if (ms := _time_of(model.middle, name)) is not None
-    }
+    times = ((name, _time_of(model.middle, name)) for name in run_parts(model))
+    known = {name: ms for name, ms in times if ms is not None}
     decode = model.middle.span(DECODE)
     if decode:
         known[REST] = max(0.0, decode.ms - known.get(PREFILL, 0.0) - known.get(STEPS, 0.0))
@@ -210,9 +189,7 @@ def cached_spans(model: ComparedModel) -> list[Span]:
 # Which model was fastest.
 @dataclass(frozen=True)
 class RunVerdict:
-    """The comparison in figures and sentences.
-
-    `winner` is "" if none can be named; `mixed` says what prevents or limits it.  `split` is the
+    """`winner` is "" if none can be named; `mixed` says what prevents or limits it.  `split` is the
     difference between the totals of the first and the second model, in parts that add up to it.
     `repeats`: how many runs of each can decide; 0 if no number can, or if it is decided.  `models`
     keep the given order.
@@ -299,9 +276,8 @@ def _first(models: tuple[ComparedModel, ...]) -> RunVerdict:
     """Who was first, which is a fact, and whether it is faster, which is a conclusion."""
     first, second, *others = sorted(models, key=lambda model: model.total.middle)
     counts = sorted({len(model.counted) for model in models})
-    decided = counts[0] >= FEWEST_REPEATS and (
-        not any(map(_disturbed, models)) or _took_turns(models)
-    )
+    alike = not any(map(_disturbed, models)) or _took_turns(models)
+    decided = counts[0] >= FEWEST_REPEATS and alike
     less = f"{ms(second.total.middle - first.total.middle)} less than {second.label}"
     if decided:
         did = f"is {'fastest' if others else 'faster'} on this sample"
@@ -440,10 +416,8 @@ def _shared(models: Sequence[ComparedModel]) -> tuple[str, ...]:
     notes = []
     if all(result.cached for result in results):
         totals = [(model.label, model.time("uncached_total")) for model in models]
-        listed = ", ".join(
-            f"{label} {_time(time) if time else 'unknown'}" for label, time in totals
-        )
-        notes.append(f"All models read from the cache. Total without cache: {listed}.")
+        texts = [f"{label} {_time(time) if time else 'unknown'}" for label, time in totals]
+        notes.append(f"All models read from the cache. Total without cache: {', '.join(texts)}.")
     if all(result.cold for result in results):
         notes.append("All runs were cold: the first after loading, with start-up work.")
     runs = sorted({len(model.counted) for model in models})
@@ -472,10 +446,8 @@ def split(first: ComparedModel, second: ComparedModel) -> Split | None:
     *parts, around, unaccounted = found.parts
     rest = {key: getattr(around, key) + getattr(unaccounted, key) for key in ("a", "b", "ms")}
     if any(span.name == "vision" for model in (first, second) for span in cached_spans(model)):
-        parts = [
-            replace(part, name=FROM_CACHE) if part.name == speedup.VISION else part
-            for part in parts
-        ]
+        renamed = {speedup.VISION: FROM_CACHE}
+        parts = [replace(part, name=renamed.get(part.name, part.name)) for part in parts]
     return replace(found, parts=(*parts, replace(around, name=REST_OF_RUN, **rest)))
 
 
@@ -491,7 +463,5 @@ def _largest(found: Split | None) -> str:
     others = found.b_ms - found.a_ms - part.ms
     did = f"saved {ms(others)} more" if others >= 0 else f"cost {ms(-others)}"
     rest = f"; everything else together {did}" if ms(abs(others)) != ms(0.0) else ""
-    return (
-        f"{named.get(part.name, f'Less time for {part.name}')} ({' against '.join(values)}) saved "
-        f"{ms(part.ms)}{rest}."
-    )
+    what = named.get(part.name, f"Less time for {part.name}")
+    return f"{what} ({' against '.join(values)}) saved {ms(part.ms)}{rest}."

@@ -59,7 +59,6 @@ class DraftReport:
 def report(
     request: DraftRequest, trials: Sequence[SampleTrial], lost: Sequence[UntriedSample] = ()
 ) -> DraftReport:
-    """The figures of at least one sample."""
     cycles = [cycle for trial in trials for cycle in trial.cycles]
     longer = [[c for c in cycles if len(c.drafted) > place] for place in range(request.gamma)]
     steps = sum(len(trial.ids) - 1 for trial in trials)

@@ -90,8 +90,6 @@ Sides = tuple[ModelValues, ModelValues]  # of BASE and NEW
 
 @dataclass(frozen=True)
 class RunValues:
-    """What a gate needs of a run."""
-
     header: Header
     finished: bool
     models: tuple[ModelValues, ...]
@@ -106,10 +104,8 @@ class RunValues:
 
 @dataclass(frozen=True)
 class GateResult:
-    """One label and metric.
-
-    unit "ratio": `change`, `low` and `high` are NEW / BASE; "points": NEW - BASE, a difference of
-    shares from -1 to 1.  They are the estimate and its 95 % interval for this metric alone (None
+    """unit "ratio": `change`, `low` and `high` are NEW / BASE; "points": NEW - BASE, a difference
+    of shares from -1 to 1.  They are the estimate and its 95 % interval for this metric alone (None
     with too few sequences, or if every answer is the same).  base, new: medians of all results of
     the samples, of accuracy means.  p_no_worse, p_worse: adjusted by Holm; a verdict needs at most
     TAIL.
@@ -129,10 +125,6 @@ class GateResult:
     p_no_worse: float = 1.0
     p_worse: float = 1.0
     reason: str = ""
-
-    @property
-    def bad(self) -> bool:
-        return self.verdict in ("worse", "changed")
 
 
 @dataclass(frozen=True)
@@ -278,7 +270,6 @@ def accuracy(answers: pd.DataFrame) -> dict[str, float]:
 def _problems(
     base: RunValues, new: RunValues, both: Mapping[str, Sides], timed: bool
 ) -> Iterator[str]:
-    """Why the runs cannot be compared, and what to do."""
     if base.id == new.id:
         yield f"The run {cut(base.id)} is named twice: name two runs."
     for run in (base, new):
@@ -293,10 +284,8 @@ def _problems(
         yield f"The runs have no model in common ({sides}): compare runs of the same."
     for label, models in both.items() if timed else ():
         for why in _apart(*models, base.header.plan.batch):
-            yield (
-                f"The times of {cut(label)} cannot be compared ({why}): repeat the run "
-                f"without this, or {UNTIMED}."
-            )
+            times = f"The times of {cut(label)} cannot be compared ({why})"
+            yield f"{times}: repeat the run without this, or {UNTIMED}."
 
 
 SIDES = ("BASE", "NEW")
@@ -363,10 +352,7 @@ def _changes(base: RunValues, new: RunValues, names: Collection[str]) -> Iterato
 
 # The comparison.
 def gate(
-    base: RunValues,
-    new: RunValues,
-    metrics: Sequence[str] | None = None,
-    margin: float = MARGIN,
+    base: RunValues, new: RunValues, metrics: Sequence[str] | None = None, margin: float = MARGIN
 ) -> GateReport:
     """Compares two runs; BadInput if they cannot be compared.  metrics: None for DEFAULT."""
     if not 0 <= margin < 1:
@@ -388,14 +374,13 @@ def gate(
     decided = _decided([one for one in results if one not in apart])
     untested: dict[str, Any] = {"low": None, "high": None, "p_no_worse": 1.0, "p_worse": 1.0}
     untested["reason"] = "measured apart"
+    every = (replace(one, **untested) if one in apart else next(decided) for one in results)
     return GateReport(
         base=base,
         new=new,
         metrics=names,
         margin=margin,
-        results=tuple(
-            replace(one, **untested) if one in apart else next(decided) for one in results
-        ),
+        results=tuple(every),
         answers=tuple(_answers(label, *sides) for label, sides in both.items()),
         not_compared=tuple(one for one in found if isinstance(one, NotCompared)),
         notes=(*_changes(base, new, both), *([APART] if apart else [])),
@@ -421,12 +406,7 @@ def _answers(label: str, base: ModelValues, new: ModelValues) -> AnswersCompared
 
 
 def _test(
-    label: str,
-    metric: str,
-    base: ModelValues,
-    new: ModelValues,
-    margin: float,
-    asked: bool,
+    label: str, metric: str, base: ModelValues, new: ModelValues, margin: float, asked: bool
 ) -> GateResult | NotCompared:
     both = [(one, new.samples[name]) for name, one in base.samples.items() if name in new.samples]
     if metric == ACCURACY:

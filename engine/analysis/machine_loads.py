@@ -151,10 +151,8 @@ def _load_note(table: pd.DataFrame, a: str, b: str) -> str:
     longest = max(float(side["load_wall_ms"].median()) for side in sides) / 1000
     if float((first - second).abs().median()) <= max(NEAR_S, NEAR * longest):
         return ""
-    return (
-        f"{a} and {b} did not run in turns but one after the other. If the machine changed in "
-        "between, this is part of the difference."
-    )
+    order = f"{a} and {b} did not run in turns but one after the other"
+    return f"{order}. If the machine changed in between, this is part of the difference."
 
 
 def remarks(table: pd.DataFrame) -> Iterator[str]:
@@ -162,10 +160,8 @@ def remarks(table: pd.DataFrame) -> Iterator[str]:
     known = [place for place in label_devices(table).values() if place.kind]
     kinds = list(dict.fromkeys(place.kind for place in known))
     if len(kinds) > 1:
-        yield (
-            f"Different devices answered: {'; '.join(kinds)}. No mean mixes their times. If they "
-            f"are compared, {MEANING.format('the device')}."
-        )
+        several = f"Different devices answered: {'; '.join(kinds)}. No mean mixes their times"
+        yield f"{several}. If they are compared, {MEANING.format('the device')}."
     shared = dict.fromkeys(place.shared for place in known)
     if len(shared) > 1 and "" in shared:
         yield (
@@ -178,10 +174,8 @@ def remarks(table: pd.DataFrame) -> Iterator[str]:
         yield " ".join([*notes, alone])
     for label, load in by_label(table).items():
         if load is not None and load.busy:
-            yield (
-                f"{label} ran on a busy machine ({words(load)}): its times may be longer than "
-                "on an idle one."
-            )
+            busy = f"{label} ran on a busy machine ({words(load)})"
+            yield f"{busy}: its times may be longer than on an idle one."
 
 
 def _sides(table: pd.DataFrame, a: str, b: str) -> tuple[pd.DataFrame, pd.DataFrame]:

@@ -147,11 +147,9 @@ def stage_medians(found: tuple[Figure, ...], names: Sequence[str]) -> StageTimes
     }
 
 
-def find(
-    found: tuple[Figure, ...], label: str, metric: str, group: Group = "measured"
-) -> Figure | None:
+def find(found: tuple[Figure, ...], label: str, metric: str) -> Figure | None:
     """The figure of a metric that was not read from the cache, if there is one."""
-    wanted = label, metric, group
+    wanted = label, metric, "measured"
     for one in found:
         if (one.label, one.metric, one.group) == wanted and one.source != "cached":
             return one
@@ -179,8 +177,7 @@ class Throughput:
 
 
 def throughputs(table: pd.DataFrame) -> tuple[Throughput, ...]:
-    """By label, size and cache, the smallest first; empty without batches.  A single run is a batch
-    of one."""
+    """By label, size and cache, the smallest first; empty without batches."""
     import pandas as pd
 
     together = table[(table["group"] == IN_A_BATCH) & (table["error"] == "")]

@@ -99,10 +99,8 @@ def _no_interval(table: pd.DataFrame, a: str, b: str, both: pd.DataFrame, loads:
         if not perturbed_alike(table, a, b):
             return "their inputs were not perturbed alike"
         if grouped := [label for label in batched(table) if label in (a, b)]:
-            return (
-                f"{' and '.join(grouped)} answered in batches, where samples are not timed "
-                "separately"
-            )
+            who = " and ".join(grouped)
+            return f"{who} answered in batches, where samples are not timed separately"
         return "no sample has a measured value of both models"
     if loads:
         return loads
@@ -121,9 +119,8 @@ def paired(table: pd.DataFrame, a: str, b: str, metric: Metric) -> pd.DataFrame:
     """
     lines = metrics.fair(measured(table), metric).dropna(subset=metric.column)
     lines = lines if perturbed_alike(table, a, b) else lines[:0]
-    first, second = (
-        lines[lines["label"] == label].groupby("sample", sort=False) for label in (a, b)
-    )
+    sides = (lines[lines["label"] == label] for label in (a, b))
+    first, second = (side.groupby("sample", sort=False) for side in sides)
     of_a = first.agg(a=(metric.column, "median"), sequence=("cluster", "first"))
     both = of_a.join(second.agg(b=(metric.column, "median")), how="inner").reset_index()
     return both[["sample", "a", "b", "sequence"]].astype({"a": float, "b": float})

@@ -12,12 +12,13 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, fields
+from string import ascii_uppercase
 from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
 
 from engine import palette
-from engine.analysis.answer_reading import letters, likeliest, read_choice
+from engine.analysis.answer_reading import likeliest, read_choice
 from engine.analysis.statistics import cluster_of
 from engine.machine.load import MachineLoad
 from engine.media_options import COUNT_SPLIT
@@ -92,9 +93,8 @@ def one(run: Run, answers: bool = True) -> pd.DataFrame:
 
     titles = {one.name: one.label for one in run.header.models}
     left_out = () if answers else (*TEXTS, "token_ms")
-    columns: dict[str, list[Any]] = {
-        name: [] for name in _record(run, "", 0, NO_ANSWER) if name not in left_out
-    }
+    names = [name for name in _record(run, "", 0, NO_ANSWER) if name not in left_out]
+    columns: dict[str, list[Any]] = {name: [] for name in names}
     for offset, row in run.results():
         record = _record(run, titles.get(row.model, row.model), offset, row)
         for name, values in columns.items():
@@ -164,7 +164,7 @@ def _choice(row: ResultRow) -> dict[str, Any]:
     if not row.choices:
         return {"choices": 0} | dict.fromkeys(CHOICES[1:], "")
     form, task = row.choice_form or "letters", row.question_task
-    places = dict(zip(letters(len(row.choices)), row.choices, strict=False))
+    places = dict(zip(ascii_uppercase, row.choices, strict=False))
     right = row.right_letter if row.right_letter in places else ""
     choice = "" if row.error else read_choice(row.text or "", row.choices, form, task)
     judged = ("yes" if choice == right else "no") if right and not row.error else ""

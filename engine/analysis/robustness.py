@@ -74,7 +74,6 @@ class Robustness:
 
     @property
     def measures(self) -> tuple[Measure, ...]:
-        """Those that have a curve."""
         return tuple(one for one in MEASURES if any(c.measure == one for c in self.curves))
 
 
@@ -100,11 +99,7 @@ def find(runs: Sequence[Run]) -> Robustness | None:
         if (label := labels[name]) and all((table["model"] == name).any() for table in tables)
     }
     curves = [
-        curve
-        for name, title in titles.items()
-        for curve in _curves(
-            name, title, strengths, [table[table["model"] == name] for table in tables]
-        )
+        curve for name, title in titles.items() for curve in _curves(name, title, strengths, tables)
     ]
     last = ordered[-1].header.plan
     others = ",".join(str(one) for one in _strong(last) if one.change != change)
@@ -157,6 +152,7 @@ def _curves(
     name: str, title: str, strengths: Sequence[float], tables: Sequence[pd.DataFrame]
 ) -> Iterator[Curve]:
     """The curves of one model that have records; tables[0] is the reference."""
+    tables = [table[table["model"] == name] for table in tables]
     plain = tables[0][~tables[0]["failed"].astype(bool)]
     stated = {"", *plain.loc[plain["value"].notna(), "item"]}
     family = next(filter(None, tables[0]["family"]), "")
@@ -166,9 +162,8 @@ def _curves(
         for strength, table in zip(strengths, tables, strict=True):
             failed = table.loc[table["failed"].astype(bool), KEY].drop_duplicates()
             lost = plain[KEY].drop_duplicates().merge(failed)
-            both = counted.merge(
-                table[[*ITEM, "value"]], how="left", on=ITEM, suffixes=("", "_now")
-            )
+            now = table[[*ITEM, "value"]]
+            both = counted.merge(now, how="left", on=ITEM, suffixes=("", "_now"))
             both = both.merge(lost.assign(lost=True), how="left", on=KEY)
             both = both[both["lost"].isna()]
             if both.empty:
@@ -198,9 +193,8 @@ def _notes(
         names = ", ".join(map(quoted, left_out))
         yield f"Not in all the chosen runs, so without a curve: {names}."
     for name, title in titles.items():
-        first, last = (
-            table.loc[table["model"] == name, "drawn"].any() for table in (tables[0], tables[-1])
-        )
+        ends = tables[0], tables[-1]
+        first, last = (table.loc[table["model"] == name, "drawn"].any() for table in ends)
         if last and not first:
             yield (
                 f"{title} was shown the prepared event images at strength 0 and pictures "
@@ -209,14 +203,11 @@ def _notes(
         for strength, table in zip(strengths, tables, strict=True):
             rows = table[(table["model"] == name) & (table["measure"] == "changed")]
             if len(rows) and rows["failed"].all():
-                yield (
-                    f"{title} has no point at {strength}, because all its {len(rows):,} "
-                    "results failed there."
-                )
+                why = f"all its {len(rows):,} results failed there"
+                yield f"{title} has no point at {strength}, because {why}."
 
 
 def _strong(plan: Plan) -> tuple[Perturbation, ...]:
-    """The changes of strength above 0."""
     return tuple(one for one in plan.perturb if one.strength)
 
 
@@ -230,10 +221,8 @@ def _unfinished(runs: Sequence[Run], tables: Sequence[pd.DataFrame]) -> Iterator
     for run, table in zip(runs, tables, strict=True):
         plan, done = run.header.plan, int((table["measure"] == "changed").sum())
         if done < plan.planned:
-            yield (
-                f"The run {run.id} has {done:,} of {plan.planned:,} results: resume it, or repeat "
-                "the sweep with the same --out."
-            )
+            has = f"The run {run.id} has {done:,} of {plan.planned:,} results"
+            yield f"{has}: resume it, or repeat the sweep with the same --out."
     if not set.intersection(*({*run.header.plan.models} for run in runs)):
         yield "No model is in all the chosen runs: choose runs of the same models."
 
@@ -247,10 +236,8 @@ def _no_sweep(plans: Sequence[Plan]) -> str:
             "reference: choose the run of the same samples with strength 0, too."
         )
     words = " and ".join(dict.fromkeys(one.change for one in every))
-    return (
-        f"The chosen runs differ in several changes ({words}): choose runs that differ in the "
-        "strength of one."
-    )
+    several = f"The chosen runs differ in several changes ({words})"
+    return f"{several}: choose runs that differ in the strength of one."
 
 
 def _problems(runs: Sequence[Run], change: Change) -> Iterator[str]:
@@ -261,10 +248,8 @@ def _problems(runs: Sequence[Run], change: Change) -> Iterator[str]:
         both = [run.id for run, one in zip(runs, strengths, strict=True) if one == twice[0]]
         yield f"{joined(both)} both have {Perturbation(change, twice[0])}: leave one out."
     if 0.0 not in strengths:
-        yield (
-            f"The run with {Perturbation(change, 0.0)} is missing, and the others are compared "
-            "with it: choose it, too."
-        )
+        missing = f"The run with {Perturbation(change, 0.0)} is missing"
+        yield f"{missing}, and the others are compared with it: choose it, too."
     values: dict[str, set[object]] = {
         "repeat": {plan.repeat for plan in plans},
         "perturb seed": {plan.perturb_seed for plan in plans if plan.perturbed},

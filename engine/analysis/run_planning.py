@@ -63,7 +63,6 @@ def newest(plan: Plan, root: Path, runs: Sequence[RunInfo]) -> RunInfo | None:
 
 
 def measure(run: Run, models: Sequence[str]) -> EarlierRun:
-    """What the run tells about these models."""
     table = frame([run], answers=False)
     lines = table[table["model"].isin(list(models))]
     loads = by_label(lines) if len(lines) else {}
@@ -77,13 +76,12 @@ def measure(run: Run, models: Sequence[str]) -> EarlierRun:
 
 
 def _costs(run: Run, lines: pd.DataFrame) -> pd.DataFrame:
-    """COSTS of each model that has some."""
     import pandas as pd  # slow to import
 
-    rows = [
-        (row.model, offset, sum(one.bytes for one in row.tensors if one.name.startswith(FEATURES)))
-        for offset, row in run.results()
-    ]
+    rows = []
+    for offset, row in run.results():
+        kept = (one.bytes for one in row.tensors if one.name.startswith(FEATURES))
+        rows.append((row.model, offset, sum(kept)))
     sizes = pd.DataFrame(rows, columns=["model", "offset", "feature_bytes"])
     sizes["row_bytes"] = -sizes["offset"].astype(float).diff(-1)  # to the next row; the last: none
     sizes["feature_bytes"] = sizes["feature_bytes"].astype(float).replace(0.0, np.nan)
@@ -123,10 +121,7 @@ class RunForecast:
 
 
 def forecast(
-    plan: Plan,
-    sequences: Mapping[str, str],
-    earlier: EarlierRun | None,
-    runs: int = 1,
+    plan: Plan, sequences: Mapping[str, str], earlier: EarlierRun | None, runs: int = 1
 ) -> RunForecast:
     """`sequences`: of each planned sample."""
     import pandas as pd  # slow to import
@@ -166,7 +161,6 @@ def forecast(
 
 # The forecast in sentences, for the terminal and the Benchmark page.
 def nothing_known(models: Sequence[str]) -> str:
-    """What to do without an earlier run."""
     return (
         f"Duration and size are not known, because there is no earlier run of {listed(models)} on "
         "this dataset: run 10 samples first, and plan again."
@@ -197,19 +191,16 @@ def facts(forecast: RunForecast, earlier: EarlierRun, found: bool) -> Iterator[s
         words = "; ".join(f"{there}, not {here}" for here, there in forecast.other_settings)
         yield f"That run has other settings ({words}): its figures may not hold for this plan."
     if earlier.busy:
-        yield ("The machine was busy during that run: times are longer than on an idle machine.")
+        yield "The machine was busy during that run: times are longer than on an idle machine."
     parts = {"loading": forecast.load_s, "warm-up": forecast.warmup_s}
     inside = [f"{_time(seconds)} of {name}" for name, seconds in parts.items() if seconds]
     with_ = f", with {listed(inside)}" if inside else ""
     known = forecast.seconds is not None
-    yield (
-        f"Duration: about {_time(forecast.seconds)}{with_}." if known else f"Duration: {NO_RESULT}"
-    )
+    lasts = f"about {_time(forecast.seconds)}{with_}." if known else NO_RESULT
+    yield f"Duration: {lasts}"
     if forecast.without_load:
-        yield (
-            f"Not included: the time to load {listed(forecast.without_load)}, which that run did "
-            "not record."
-        )
+        names = listed(forecast.without_load)
+        yield f"Not included: the time to load {names}, which that run did not record."
     if known and (models := forecast.without_time):
         yield f"Not included: the time of {listed(models)}, which has no result in that run."
     if forecast.row_bytes is None:
@@ -226,10 +217,8 @@ def short(forecast: RunForecast, earlier: EarlierRun) -> str:
     if forecast.seconds is not None and forecast.row_bytes is not None:
         missing = listed(map(registry.label, forecast.without_time))
         less = f" without {missing}" if missing else ""
-        cost = (
-            f"About {_time(forecast.seconds)} and {gib(round(forecast.row_bytes))} for "
-            f"{count(forecast.results, 'result')}{less}"
-        )
+        size, results = gib(round(forecast.row_bytes)), count(forecast.results, "result")
+        cost = f"About {_time(forecast.seconds)} and {size} for {results}{less}"
     busy = ", on a busy machine" if earlier.busy else ""
     return f"{cost} (from run {earlier.run.id}{busy})."
 

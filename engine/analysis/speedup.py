@@ -76,9 +76,8 @@ def split(table: pd.DataFrame, a: str, b: str) -> Split | None:
     if not shared or not perturbed_alike(table, a, b):
         return None
     columns = [*_COLUMNS, "new_tokens"]
-    means = (
-        side[side["sample"].isin(shared)].groupby("sample")[columns].mean().mean() for side in sides
-    )
+    sides = [side[side["sample"].isin(shared)] for side in sides]
+    means = (side.groupby("sample")[columns].mean().mean() for side in sides)
     return split_of(a, b, len(shared), *(factors_of([*map(float, side)]) for side in means))
 
 

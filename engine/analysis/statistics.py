@@ -299,12 +299,9 @@ def clustered_difference(
     if ends is None or other is None:
         return ClusteredShare(first - second, None, None, len(values), len(sizes))
     together = _correlation(more - first * sizes, less - second * sizes, first, second)
+    sides = ((first - ends[0], other[1] - second), (ends[1] - first, second - other[0]))
     margins = [
-        math.sqrt(mine**2 + theirs**2 - 2 * together * mine * theirs)
-        for mine, theirs in (
-            (first - ends[0], other[1] - second),
-            (ends[1] - first, second - other[0]),
-        )
+        math.sqrt(mine**2 + theirs**2 - 2 * together * mine * theirs) for mine, theirs in sides
     ]
     low, high = first - second - margins[0], first - second + margins[1]
     return ClusteredShare(first - second, max(-1.0, low), min(1.0, high), len(values), len(sizes))

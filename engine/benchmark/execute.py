@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import time
 from collections import Counter, deque
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
@@ -100,16 +100,12 @@ def checked(
             )
     for entry in entries.values() if plan.perturb else ():
         if entry.kind != "events":
-            raise BadInput(
-                f"{entry.name} is shown no event images, and perturb changes raw events only: "
-                "leave it out, or show it event images."
-            )
+            why = f"{entry.name} is shown no event images, and perturb changes raw events only"
+            raise BadInput(f"{why}: leave it out, or show it event images.")
     for entry in entries.values() if elsewhere else ():
         if entry.server:
-            raise BadInput(
-                f"{entry.name} is a server, which workers of a cluster do not ask: set parallel in "
-                "its entry, and run on this machine alone."
-            )
+            why = f"{entry.name} is a server, which workers of a cluster do not ask"
+            raise BadInput(f"{why}: set parallel in its entry, and run on this machine alone.")
     for entry in () if elsewhere else entries.values():
         others_fill_memory = any(one != variants.loaded(entry) for one in registry.resident())
         if (reason := registry.unavailable(entry)) and not others_fill_memory:
@@ -176,10 +172,8 @@ def resume(folder: Path, root: Path | None = None, force: bool = False) -> Prepa
             )
         if not settled(writer):
             if header.together:
-                raise StoreError(
-                    f"{writer.folder} took turns with another run, and cannot be resumed alone: "
-                    "start both again with `bench --against`."
-                )
+                why = f"{writer.folder} took turns with another run, and cannot be resumed alone"
+                raise StoreError(f"{why}: start both again with `bench --against`.")
             text = "; ".join(f"forced although {change}" for change in changed)
             moved = provenance.moved(header, here)
             writer.note("resumed", " ".join(filter(None, [text, moved])))
@@ -251,6 +245,7 @@ class RunSession:
     def __post_init__(self) -> None:
         self.writer, self.plan = self.ready.writer, self.ready.writer.header.plan
         self.tracker, self.done = self.ready.tracker, self.ready.writer.done
+        self.warmed = Counter(task.model for task in self.done if task.phase == "warmup")
         samples, entries = self.ready.samples, self.ready.entries
         self.task_executor = TaskExecutor(self.plan, samples, entries, self.watcher, self.note)
 
@@ -287,7 +282,10 @@ class RunSession:
         waiting = {task.model for task in self.plan.tasks(group) if task not in self.done}
         adapters = self._load([name for name in group if name in waiting])
         for name, adapter in adapters.items():
-            self._warm_up(name, adapter)
+            tasks = self.warm_ups(name)
+            size = min(self.plan.batch, len({task.sample for task in tasks}))
+            for some in parts(tasks, max(1, size)):
+                self._ask(some, {name: adapter})
         batches: Iterable[Tasks] = self.plan.batches(group)
         if len(group) == 1 and (server := self.ready.entries[group[0]].server):
             left = [task for task in self.plan.tasks(group) if task not in self.done]
@@ -318,16 +316,14 @@ class RunSession:
                 self.note("loaded", "", model=name, ms=round(ms, 1))
         return adapters
 
-    def _warm_up(self, name: str, adapter: Adapter | None) -> None:
-        """Warm-up rows; their numbers continue those of earlier sessions."""
-        begin = sum(task.model == name and task.phase == "warmup" for task in self.done)
-        tasks = (Task(name, sample, 0, "warmup") for sample in self.plan.samples)
+    def warm_ups(self, model: str, lacks: Collection[str] = ()) -> list[Task]:
+        """The warm-up tasks of a model in one process, without samples that it `lacks`; their
+        numbers continue those of other processes and of earlier sessions."""
+        tasks = (Task(model, name, 0, "warmup") for name in self.plan.samples if name not in lacks)
         able = [task for task in tasks if not self.task_executor.missing(task)]
-        size = min(self.plan.batch, len(able))
-        for start in range(0, self.plan.warmup * size, max(1, size)):
-            numbers = range(start, start + size)
-            some = [able[n % len(able)]._replace(repeat=begin + n) for n in numbers]
-            self._ask(some, {name: adapter})
+        count = self.plan.warmup * min(self.plan.batch, len(able))
+        begin, self.warmed[model] = self.warmed[model], self.warmed[model] + count
+        return [able[n % len(able)]._replace(repeat=begin + n) for n in range(count)]
 
     def between(self) -> None:
         """Lends the device between two tasks; the next row records the pause."""

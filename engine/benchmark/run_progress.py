@@ -217,7 +217,6 @@ class Tracker:
         return self._here / worked if worked > 0 else None
 
     def _worked(self) -> float:
-        """Seconds of this session without pauses."""
         now = self._end if self._end is not None else time.monotonic()
         start = self._start if self._start is not None else now
         return now - start - self.paused_ms / 1000

@@ -78,10 +78,8 @@ def _plan(answers: Sequence[ModelAnswers]) -> Plan:
     requests = [model.request for model in answers]
     settings = [replace(request, model="") for request in requests]
     if any(other != settings[0] for other in settings):
-        raise BadInput(
-            "These answers have different settings or inputs, and a run has one of each: press Run "
-            "to repeat all of them, then save."
-        )
+        why = "These answers have different settings or inputs, and a run has one of each"
+        raise BadInput(f"{why}: press Run to repeat all of them, then save.")
     return Plan(
         models=tuple(request.model for request in requests),
         samples=(requests[0].sample.id,),

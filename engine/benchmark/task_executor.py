@@ -45,8 +45,8 @@ class TaskExecutor:
     plan: Plan
     samples: Mapping[str, Sample]
     entries: Mapping[str, ModelEntry]
-    watcher: Watcher | None
-    note: Note
+    watcher: Watcher | None = None
+    note: Note = lambda *_, **__: None
     fitting: dict[str, int] = field(default_factory=dict)
     remarks: dict[Task, str] = field(default_factory=dict)
 
@@ -57,23 +57,21 @@ class TaskExecutor:
 
     def ask(self, tasks: Tasks, adapter: Adapter | None) -> tuple[list[ResultRow], list[Tasks]]:
         """A row per task; or no rows and the smaller groups to run instead."""
-        if adapter is None:
-            return self.ask_server(tasks), []
+        if adapter is None:  # the requests to a server are made at once
+            with ThreadPoolExecutor(len(tasks)) as pool:
+                rows = list(pool.map(self.alone, tasks))
+            if len(tasks) > 1:
+                note = f"Asked together with {count(len(tasks) - 1, 'other request')}."
+                rows = [
+                    row if row.error else replace(row, notes=(*row.notes, note)) for row in rows
+                ]
+            return rows, []
         most = self._fits(tasks[0].model, adapter) if len(tasks) > 1 else 1
         if len(tasks) > most:
             return [], parts(tasks, most)
         if len(tasks) == 1:
             return [self.alone(tasks[0], adapter)], []
         return self._together(tasks, adapter)
-
-    def ask_server(self, tasks: Tasks) -> list[ResultRow]:
-        """A row per task; the requests are made at once."""
-        with ThreadPoolExecutor(len(tasks)) as pool:
-            rows = list(pool.map(self.alone, tasks))
-        if len(tasks) == 1:
-            return rows
-        note = f"Asked together with {count(len(tasks) - 1, 'other request')}."
-        return [row if row.error else replace(row, notes=(*row.notes, note)) for row in rows]
 
     def alone(self, task: Task, adapter: Adapter | None = None) -> ResultRow:
         """The row of one run, of a server without an adapter; only Cancelled, ServerAway and

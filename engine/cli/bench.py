@@ -18,12 +18,13 @@ from typing import Any
 
 from engine import media_options, public, settings
 from engine.analysis import run_planning
-from engine.benchmark import by_turns, execute, sweep
+from engine.benchmark import by_turns, execute
 from engine.benchmark.cluster.cluster_options import LOCAL, PER_WORKER, ClusterOptions, per_worker
 from engine.cli import common
 from engine.cli.common import flag
 from engine.errors import BadInput, StoreError
-from engine.jobs.benchmark_job import BenchmarkJob, sweep_jobs
+from engine.jobs import benchmark_job
+from engine.jobs.benchmark_job import BenchmarkJob
 from engine.machine.device import free_disk_bytes
 from engine.media import dataset
 from engine.media_options import Perturbation
@@ -224,8 +225,8 @@ def _forecast(options: argparse.Namespace) -> int:
     plan, found, runs = _plan_of_sweep(options)
     elsewhere = options.executor != "local"
     if elsewhere and len(runs) > 1:
-        sweep.refuse_elsewhere(len(runs))
-    plan, samples, _ = execute.checked(sweep.plans(plan, runs)[0], found, elsewhere)
+        benchmark_job.refuse_sweep_elsewhere(len(runs))
+    plan, samples, _ = execute.checked(replace(plan, perturb=runs[0]), found, elsewhere)
     base = settings.load().runs_dir
     if options.earlier is not None:
         folder: Path | None = run_store.find(options.earlier, base)
@@ -254,10 +255,11 @@ def _forecast(options: argparse.Namespace) -> int:
 
 def _sweep(options: argparse.Namespace) -> int:
     if options.executor != "local":
-        sweep.refuse_elsewhere(len(media_options.sweep(options.perturb)))
+        benchmark_job.refuse_sweep_elsewhere(len(media_options.sweep(options.perturb)))
     plan, found, runs = _plan_of_sweep(options)
-    base = options.out or sweep.new_base()
-    jobs = sweep_jobs(sweep.plans(plan, runs), found.root, base)
+    base = options.out or benchmark_job.sweep_base()
+    plans = [replace(plan, perturb=run) for run in runs]
+    jobs = benchmark_job.sweep_jobs(plans, found.root, base)
     for number, job in enumerate(jobs, start=1):
         common.say(f"Run {number} of {len(jobs)}: {','.join(map(str, runs[number - 1]))}")
         try:

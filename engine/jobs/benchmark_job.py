@@ -1,26 +1,33 @@
 """A dataset run as a job: started or resumed, and shown by any number of pages.
 
 It continues when no page shows it.  Between two samples it lets brief jobs (a Compare) run.
+
+A sweep is such a run per strength of one change, each in a folder of its own, which is named
+BASE-CHANGE-STRENGTH.  The same sweep with the same base skips finished runs and continues a stopped
+one.
 """
 
 from __future__ import annotations
 
+import os
 import time
 from collections.abc import Sequence
 from contextlib import AbstractContextManager, nullcontext
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 from pathlib import Path
 
-from engine.benchmark import by_turns, execute, sweep
+from engine import settings
+from engine.benchmark import by_turns, execute
 from engine.benchmark.cluster.cluster_options import LOCAL, ClusterOptions
 from engine.benchmark.run_progress import Progress, Tracker
-from engine.errors import BadInput
+from engine.errors import BadInput, StoreError
 from engine.jobs.queue import Job
 from engine.media import dataset
-from engine.media_options import Change
+from engine.media_options import Change, swept_change
 from engine.models import registry
-from engine.storage import run_store
+from engine.quoting import shown
+from engine.storage import run_details, run_header, run_store
 from engine.storage.plan import Plan
 from engine.types import Doing
 
@@ -29,14 +36,53 @@ CHECKING = "checking the dataset and the checkpoints"
 LEAVING = "leaving Ray"
 
 
+def sweep_base() -> Path:
+    return settings.load().runs_dir / f"sweep-{run_header.new_id()}"
+
+
+def refuse_sweep_elsewhere(count: int) -> None:
+    """BadInput for a sweep on a cluster."""
+    raise BadInput(
+        f"A sweep of {count:,} strengths runs in this process only: choose this machine alone, or "
+        "start a run per strength."
+    )
+
+
 def sweep_jobs(plans: Sequence[Plan], root: Path, base: Path | None = None) -> list[BenchmarkJob]:
     """A job per strength, each with a folder: `base` and the strength (default: in the runs
     folder)."""
-    places, change = sweep.folders(base or sweep.new_base(), plans), sweep.change_of(plans)
+    change, base = swept_change(plan.perturb for plan in plans), base or sweep_base()
+    places = tuple(
+        base.with_name(f"{base.name}-{str(one).replace(':', '-')}")
+        for plan in plans
+        for one in plan.perturb
+        if one.change == change
+    )
     return [
         BenchmarkJob(plan=plan, root=root, sweep=places, place=place, swept=change)
         for place, plan in enumerate(plans)
     ]
+
+
+def in_sweep(
+    plan: Plan, found: dataset.Dataset, folder: Path, change: Change | None
+) -> execute.PreparedRun:
+    """A new run in the folder, or the rest of the run that is there already.
+
+    StoreError if the folder holds a run with other settings.
+    """
+    if not os.path.lexists(folder / run_header.HEADER):
+        made = execute.prepare(plan, found, folder)
+        name = ",".join(map(str, plan.perturb))[: run_details.MAX_NAME_CHARS]
+        run_details.put(folder, run_details.cleaned(name, (f"sweep {change}",)))
+        return made
+    there = run_header.read(folder).plan
+    if replace(there, order=plan.order, order_why=plan.order_why) != plan:
+        raise StoreError(
+            f"{shown(folder)} holds a run with other settings: repeat the command unchanged, or "
+            "choose another --out."
+        )
+    return execute.resume(folder, found.root)
 
 
 @dataclass(eq=False, kw_only=True)
@@ -134,7 +180,7 @@ class BenchmarkJob(Job):
             raise BadInput("A new run needs a plan and a dataset: choose models and samples.")
         if self.sweep:
             folder = self.sweep[self.place]
-            return sweep.ready(self.plan, dataset.read(self.root), folder, self.swept)
+            return in_sweep(self.plan, dataset.read(self.root), folder, self.swept)
         elsewhere = self.cluster is not None
         found = dataset.read(self.root)
         return execute.prepare(self.plan, found, self.folder, elsewhere, self.together)

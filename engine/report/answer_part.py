@@ -19,12 +19,8 @@ FORMULAS = {
     "New tokens": "Tokens the model produced, with the end-of-answer token, without the prompt.",
     "Prompt tokens": "Tokens of the prompt, including the visual tokens.",
 }
-PART_NAMES = {
-    SERVER: "at the server",
-    **dict(
-        zip(SERVER_PARTS, ("upload and queue", "first text", "rest of the answer"), strict=True)
-    ),
-}
+_OF_SERVER = ("at the server", "upload and queue", "first text", "rest of the answer")
+PART_NAMES = dict(zip((SERVER, *SERVER_PARTS), _OF_SERVER, strict=True))
 PLAIN = ("tok/s", "New tokens", "Prompt tokens")  # not milliseconds
 STOPS = {
     "eos": "",

@@ -201,7 +201,6 @@ class _Bundle:
         self.manifest[name] = hashlib.sha256(data).hexdigest()
 
     def _plain(self, text: str) -> str:
-        """The text without the folders of this machine."""
         for place in self.places:
             text = text.replace(f"{place}{os.sep}", "")
             name = PurePath(place).name.replace("\\", r"\\")

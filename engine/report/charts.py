@@ -179,7 +179,6 @@ def _tips(titles: Mapping[str, str]) -> list[alt.Tooltip]:
 
 
 def in_lines(title: str) -> str | list[str]:
-    """A title with a line per part of its label."""
     return title.split(SEPARATOR) if SEPARATOR in title else title
 
 
@@ -193,7 +192,12 @@ def stage_bars(times: StageTimes, what: str = "median") -> alt.Chart:
     colours = {**STAGE_COLOURS, SERVER: SERVER_COLOURS[SERVER]}
     there = {part for known in times.values() for part in known} | {*STAGE_COLOURS}
     colours = {part: colours[part] for part in PARTS if part in there}
-    bars: alt.Chart = alt.Chart(pd.DataFrame(segments(times, tuple(colours)))).mark_bar(height=20)
+    parts = [
+        {"label": label, "part": one.name, "start_ms": one.start_ms, "ms": one.ms}
+        for label, known in times.items()
+        for one in segments(known, tuple(colours))
+    ]
+    bars: alt.Chart = alt.Chart(pd.DataFrame(parts)).mark_bar(height=20)
     return (
         bars.transform_calculate(end_ms="datum.start_ms + datum.ms")
         .encode(
@@ -449,7 +453,7 @@ def intervals(
     scale = scale or alt.Scale(zero=False, padding=16)
     x = alt.X("value:Q", title=title, scale=scale, axis=axis or alt.Undefined)
     base: Any = alt.Chart(table).encode(y=_rows("name", names), tooltip=_tips(tips))
-    colour = alt.Color("colour:N", scale=None)
+    colour, fill = alt.Color("colour:N", scale=None), alt.Fill("colour:N", scale=None)
     layers = [*_equal(equal)]
     if marks:
         ticks: Any = alt.Chart(pd.DataFrame(list(marks)))
@@ -457,9 +461,7 @@ def intervals(
         layers.append(ticks.encode(y=_rows("name", names), x="at:Q"))
     layers += [
         base.mark_rule(strokeWidth=4, opacity=0.5).encode(x="low:Q", x2="high:Q", color=colour),
-        base.mark_point(size=90, opacity=1, strokeWidth=2).encode(
-            x=x, stroke=colour, fill=alt.Fill("colour:N", scale=None)
-        ),
+        base.mark_point(size=90, opacity=1, strokeWidth=2).encode(x=x, stroke=colour, fill=fill),
     ]
     chart = alt.LayerChart(layer=layers, height=_height(names, 28) + (2 * _LINE if limits else 0))
     if not limits:
@@ -503,7 +505,8 @@ def curves(
     table = pd.DataFrame(list(lines))
     scale = alt.Undefined if marked else alt.Scale(domain=[0, 1])
     legend, names = _below(3), alt.Scale(domain=list(colours))
-    dash = alt.Scale(domain=list(colours), range=[*DASHES])
+    dashes = alt.Scale(domain=list(colours), range=[*DASHES])
+    dash = alt.StrokeDash("name:N", scale=dashes, legend=None)
     across = alt.X("at:Q", title=x, scale=alt.Scale(nice=False, zero=False))
     base: Any = alt.Chart(table).encode(x=across, color=_colour("name", colours, legend))
     value = alt.Y("value:Q", title=y, scale=scale)
@@ -511,9 +514,7 @@ def curves(
     layers = [
         *(line for channel, at in (marked or {}).items() for line in _equal(at, channel)),
         base.mark_area(opacity=0.15).encode(y=alt.Y("low:Q", scale=scale), y2="high:Q"),
-        base.mark_line(strokeWidth=2).encode(
-            y=value, strokeDash=alt.StrokeDash("name:N", scale=dash, legend=None)
-        ),
+        base.mark_line(strokeWidth=2).encode(y=value, strokeDash=dash),
         base.mark_point(filled=True, size=60, opacity=1).encode(
             y=value,
             shape=alt.Shape("name:N", scale=names, legend=legend),

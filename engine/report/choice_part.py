@@ -56,10 +56,8 @@ def limits(one: ChoiceAccuracy) -> Iterator[str]:
             "as wrong."
         )
     if one.failed:
-        yield (
-            f"Failed and in no accuracy: {count(one.failed, 'result')} of {one.label}. "
-            "Failures do not count as wrong."
-        )
+        failed = f"{count(one.failed, 'result')} of {one.label}"
+        yield f"Failed and in no accuracy: {failed}. Failures do not count as wrong."
     if one.left_out:
         yield (
             f"Not judged: {count(one.left_out, 'answer')} of {one.label}, because the right "
@@ -77,10 +75,8 @@ def sentence(one: ChoiceAccuracy) -> str:
     always = f"always answering {commonest} gives {percent(one.always)}"
     head = f"{one.label}: {percent(share.share)} right on {amount}"
     if (ends := share.ends) is None:
-        return (
-            f"{head}, chance {chance}, {always}; no interval and no conclusion, because it needs "
-            f"at least {MIN_CLUSTERS} sequences."
-        )
+        why = f"it needs at least {MIN_CLUSTERS} sequences"
+        return f"{head}, chance {chance}, {always}; no interval and no conclusion, because {why}."
     interval = f"95 % interval {percent(ends[0])} to {percent(ends[1])}"
     return f"{head} ({interval}): {_VERDICTS[one.verdict]} ({chance}); {always}."
 

@@ -38,9 +38,8 @@ def comparing(found: Findings) -> Iterator[Block]:
         for row in lenses
     )  # fmt: skip
     columns = ("lengths", "model", "n", "new tokens", "total (ms)", "TPOT (ms)")
-    yield ReportTable(
-        "Medians for each choice of lengths, without results with a cached stage.", columns, rows, 2
-    )
+    caption = "Medians for each choice of lengths, without results with a cached stage."
+    yield ReportTable(caption, columns, rows, 2)
 
 
 def _couple(found: Findings, a: str, b: str) -> Iterator[Block]:

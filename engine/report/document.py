@@ -50,11 +50,8 @@ def document(found: Findings) -> list[Block]:
     parts = (results, choosing, _figures, together, apart, comparing, agreement, robust)
     body = [block for part in parts for block in part(found)]
     body += [Heading(2, "Appendix: settings and definitions")]
-    body += [
-        replace(block, level=3) if isinstance(block, Heading) else block
-        for part in (origin, flow, meanings)
-        for block in part(found)
-    ]
+    last = (block for part in (origin, flow, meanings) for block in part(found))
+    body += [replace(block, level=3) if isinstance(block, Heading) else block for block in last]
     names = [one.text for one in body if isinstance(one, Heading) and one.level == 2]
     return [Heading(1, title(found)), *first_page(found), Contents(tuple(names)), *body]
 
@@ -110,8 +107,7 @@ def answers(found: Findings) -> Iterator[Block]:
 
 
 def saved_verdict(runs: Sequence[Run]) -> list[str]:
-    """The lines of the verdict on a comparison that was saved, shown alone; it compares results by
-    pairs, and a row cannot be turned back into one."""
+    """The lines of the verdict that was kept with a saved comparison, if it is shown alone."""
     journal = runs[0].journal if len(runs) == 1 else ()
     told = [str(entry.get("text")) for entry in journal if entry.get("event") == "verdict"]
     return told[-1].split("\n") if told else []
@@ -161,17 +157,11 @@ def summary(found: Findings) -> Iterator[Block]:
         # In a run of batches these come first.
         apart = model.label in alone
         medians = (*batches, alone[model.label], *single) if apart else (*single, *batches)
-        accuracies = (
-            text
-            for one in found.choices
-            if one.label == model.label and not one.task
-            for text in (sentence(one), *limits(one))
-        )
+        whole = (one for one in found.choices if one.label == model.label and not one.task)
+        accuracies = (text for one in whole for text in (sentence(one), *limits(one)))
         script = (off_script(model),) if model.off_script else ()
-        yield Bullets(
-            (*script, *accuracies, *medians),
-            f"{model.label}: {model.answered:,} of {model.results:,} results answered",
-        )
+        head = f"{model.label}: {model.answered:,} of {model.results:,} results answered"
+        yield Bullets((*script, *accuracies, *medians), head)
     for note in machine_loads.remarks(found.table):
         yield Paragraph(note)
 
@@ -179,10 +169,8 @@ def summary(found: Findings) -> Iterator[Block]:
 def _text_line(figure: Figure) -> str:
     kind, source = BY_NAME[figure.metric], "" if figure.source == "measured" else figure.source
     p90 = f", p90 {number(figure.p90)}" if figure.p90 is not None else ""
-    return (
-        f"{kind.label:12s} median {number(figure.median):>8} {figure.unit} "
-        f"(MAD {number(figure.mad)}, n {figure.n:,}{p90}) {source}".rstrip()
-    )
+    median = f"{kind.label:12s} median {number(figure.median):>8} {figure.unit}"
+    return f"{median} (MAD {number(figure.mad)}, n {figure.n:,}{p90}) {source}".rstrip()
 
 
 def results(found: Findings) -> Iterator[Block]:
@@ -207,7 +195,6 @@ def results(found: Findings) -> Iterator[Block]:
 
 
 def off_script(count: Count) -> str:
-    """A note on answers to questions that a demo model was not trained on."""
     return (
         f"{count.off_script:,} of {count.answered:,} answers of {count.label} are to questions "
         "that this demo model was not trained on. They are meaningless and are excluded from "
@@ -231,15 +218,12 @@ def _remarks(found: Findings) -> Iterator[str]:
     for model in found.counts:
         texts = None if model.label in lettered else model.texts
         if texts is not None and model.samples >= 10 and texts <= model.samples / 10:
-            yield (
-                f"{model.label} gave only {texts:,} different answers to {model.samples:,} "
-                "samples: it may ignore the pictures."
-            )
+            few = f"only {texts:,} different answers to {model.samples:,} samples"
+            yield f"{model.label} gave {few}: it may ignore the pictures."
         if model.capped and model.answered:
-            yield (
-                f"{model.capped:,} of {model.answered:,} answers of {model.label} were stopped at "
-                "the length limit: their lengths and times depend on the limit."
-            )
+            some = f"{model.capped:,} of {model.answered:,} answers of {model.label}"
+            limit = "their lengths and times depend on the limit"
+            yield f"{some} were stopped at the length limit: {limit}."
         if model.off_script:
             yield off_script(model)
         if not model.answered:
@@ -317,9 +301,8 @@ def apart(found: Findings) -> Iterator[Block]:
     if rows:
         columns = ("model", "group", "metric", "source", *_FIGURE_COLUMNS)
         yield Heading(2, "Results that are in no mean")
-        yield ReportTable(
-            "Cold runs, warm-up runs and results after a pause.", columns, tuple(rows), 4
-        )
+        caption = "Cold runs, warm-up runs and results after a pause."
+        yield ReportTable(caption, columns, tuple(rows), 4)
 
 
 def agreement(found: Findings) -> Iterator[Block]:
@@ -345,12 +328,12 @@ def agreement(found: Findings) -> Iterator[Block]:
             "common, from 0 to 1). It measures how similar the words are, not whether an answer is "
             "correct."
         )
-        lines = tuple(
-            (o.label, f"{o.n:,}", *(f"{v:.3f}" for v in (o.median, o.low_quarter, o.high_quarter)))
-            for o in found.overlaps
-        )
+        lines = []
+        for one in found.overlaps:
+            shares = (one.median, one.low_quarter, one.high_quarter)
+            lines.append((one.label, f"{one.n:,}", *(f"{share:.3f}" for share in shares)))
         names = ("model", "n", "median", "first quartile", "third quartile")
-        yield ReportTable("Word F1.", names, lines)
+        yield ReportTable("Word F1.", names, tuple(lines))
 
 
 def meanings(found: Findings) -> Iterator[Block]:

@@ -89,7 +89,6 @@ def answered(found: Explanation, picture: bytes = b"") -> Iterator[Block]:
 
 
 def places(found: Explanation) -> Bullets:
-    """The cells that carry most."""
     lines = wording.cells(found) or ("No part: the words lose nothing without any of them.",)
     no_place = wording.no_place(found)
     return Bullets(lines, "Largest losses:" if no_place else "Places that the words rest on:")
@@ -105,7 +104,6 @@ def moments(found: Explanation) -> Iterator[Block]:
 
 
 def limits() -> list[Block]:
-    """What an explanation does not prove."""
     return [Paragraph(wording.UNIT), Bullets(wording.LIMITS, "Not proved:")]
 
 

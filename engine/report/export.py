@@ -33,26 +33,18 @@ def write(runs: Sequence[Run], form: str) -> str:
         return drawers.markdown(document(Findings(runs)))
     if form == "html":
         return bundle.page(runs)
-    return _csv(runs) if form == "csv" else _json(runs)
+    if form == "csv":
+        # Every text is quoted: a carriage return outside quotes would begin a line.
+        table = _results(runs).map(_cell)
+        return table.to_csv(index=False, lineterminator="\n", quoting=csv.QUOTE_NONNUMERIC)
+    return _json(runs)
 
 
 def data(runs: Sequence[Run], form: str) -> bytes:
-    """The same as a file's content; also as Parquet."""
-    return _parquet(runs) if form == "parquet" else write(runs, form).encode(errors="replace")
-
-
-def _results(runs: Sequence[Run]) -> pd.DataFrame:
-    return frame(runs).drop(columns=list(_LEFT_OUT))
-
-
-def _csv(runs: Sequence[Run]) -> str:
-    # Every text is quoted: a carriage return outside quotes would begin a line.
-    table = _results(runs).map(_cell)
-    return table.to_csv(index=False, lineterminator="\n", quoting=csv.QUOTE_NONNUMERIC)
-
-
-def _parquet(runs: Sequence[Run]) -> bytes:
-    """Texts are as they were answered, but for what is no character."""
+    """The same as a file's content; also as Parquet, with texts as they were answered, but for what
+    is no character."""
+    if form != "parquet":
+        return write(runs, form).encode(errors="replace")
     table, out = _results(runs), io.BytesIO()
     for name in table.select_dtypes("object"):
         table[name] = [
@@ -61,6 +53,10 @@ def _parquet(runs: Sequence[Run]) -> bytes:
         ]
     table.to_parquet(out, index=False)
     return out.getvalue()
+
+
+def _results(runs: Sequence[Run]) -> pd.DataFrame:
+    return frame(runs).drop(columns=list(_LEFT_OUT))
 
 
 def _cell(value: Any) -> Any:

@@ -11,7 +11,6 @@ from engine.analysis.gate import (
     ANSWERS,
     ERRORS,
     TOKENS,
-    AnswerChange,
     AnswersCompared,
     GateReport,
     GateResult,
@@ -44,7 +43,9 @@ def headline(report: GateReport) -> str:
     by_ids = ANSWERS in report.metrics
     if report.verdict == "worse":
         bad = [
-            f"{name_of(one)} of {one.label} {change_text(one)}" for one in report.results if one.bad
+            f"{name_of(one)} of {one.label} {change_text(one)}"
+            for one in report.results
+            if one.verdict in ("worse", "changed")
         ]
         for answers in report.answers:
             if answers.lost:
@@ -114,7 +115,6 @@ def table(report: GateReport) -> ReportTable:
 
 
 def _intervals(report: GateReport) -> bool:
-    """Whether a change has an interval, which needs several sequences."""
     return any(one.low is not None for one in report.results)
 
 
@@ -134,7 +134,11 @@ def answers_of(one: AnswersCompared) -> Iterator[str]:
             "same length)."
         )
     for change in changed[:MOST]:
-        yield f"{one.label}, {change.sample}: {change_of(change)}."
+        ids = change.base_id, change.new_id
+        first, second = ("its end" if token is None else f"id {token}" for token in ids)
+        lengths = f"{change.base_tokens:,} tokens in BASE, {change.new_tokens:,} in NEW"
+        place = f"token {change.position + 1:,} is {second} instead of {first}"
+        yield f"{one.label}, {change.sample}: {place}; {lengths}."
     if len(changed) > MOST:
         yield f"{one.label}: {len(changed) - MOST:,} more answers changed."
     if one.unknown:
@@ -144,14 +148,6 @@ def answers_of(one: AnswersCompared) -> Iterator[str]:
         if samples:
             more = f" and {len(samples) - MOST:,} more" if len(samples) > MOST else ""
             yield f"{one.label}: answered {words}: {', '.join(samples[:MOST])}{more}."
-
-
-def change_of(change: AnswerChange) -> str:
-    first, second = (
-        "its end" if token is None else f"id {token}" for token in (change.base_id, change.new_id)
-    )
-    lengths = f"{change.base_tokens:,} tokens in BASE, {change.new_tokens:,} in NEW"
-    return f"token {change.position + 1:,} is {second} instead of {first}; {lengths}"
 
 
 def method(report: GateReport) -> str:
@@ -179,15 +175,26 @@ def blocks(report: GateReport, chart: bool = False) -> list[Block]:
     figures = table(report)
     answers = (line for one in report.answers for line in answers_of(one))
     legend = LEGEND.format(" with its 95 % interval" if _intervals(report) else "")
-    drawn: list[Block] = [ChartBlock(chart_words(report), lambda: draw(report)), Paragraph(legend)]
+    rows = [f"{row['name']} {row['text']}, {row['verdict']}." for row in chart_rows(report)]
+    words = " ".join([f"Changes against a margin of {percent(report.margin)}.", *rows])
+    drawn: list[Block] = [ChartBlock(words, lambda: draw(report)), Paragraph(legend)]
+    reasons = (  # how some metrics were decided otherwise
+        f"{one.label}, {name_of(one)}: {one.reason}."
+        for one in report.results
+        if one.reason and one.verdict != "undecided"
+    )
+    sides = (
+        f"{name}: run {side.id} of {side.header.created}; code {side.header.code[:12]}."
+        for name, side in (("BASE", report.base), ("NEW", report.new))
+    )
     return [
         Heading(2, f"Gate: {report.verdict}"),
         Paragraph(headline(report)),
         *(drawn if chart and report.results else []),
         *([figures] if figures.rows else []),
-        Bullets((*answers, *reasons(report))),
+        Bullets((*answers, *reasons)),
         Paragraph(method(report)),
-        Bullets((*sides(report), *report.notes)),
+        Bullets((*sides, *report.notes)),
     ]
 
 
@@ -223,24 +230,6 @@ def draw(report: GateReport) -> alt.LayerChart:
         marks=[{"name": row["name"], "at": at} for row in rows for at in row["limits"]],
         equal=0.0,
     )
-
-
-def chart_words(report: GateReport) -> str:
-    rows = [f"{row['name']} {row['text']}, {row['verdict']}." for row in chart_rows(report)]
-    return " ".join([f"Changes against a margin of {percent(report.margin)}.", *rows])
-
-
-def reasons(report: GateReport) -> Iterator[str]:
-    """How some metrics were decided otherwise."""
-    for one in report.results:
-        if one.reason and one.verdict != "undecided":
-            yield f"{one.label}, {name_of(one)}: {one.reason}."
-
-
-def sides(report: GateReport) -> Iterator[str]:
-    for name, side in (("BASE", report.base), ("NEW", report.new)):
-        header = side.header
-        yield f"{name}: run {side.id} of {header.created}; code {header.code[:12]}."
 
 
 def as_json(report: GateReport) -> dict[str, Any]:

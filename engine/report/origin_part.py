@@ -62,9 +62,8 @@ def origin(found: Findings) -> Iterator[Block]:
         yield Heading(2, f"Run {run.id}")
         results = found.table[found.table["number"] == number]
         rows = tuple(_settings(run, results))
-        yield ReportTable(
-            "The settings of the run, and the backend that ran.", ("setting", "value"), rows, 2
-        )
+        caption = "The settings of the run, and the backend that ran."
+        yield ReportTable(caption, ("setting", "value"), rows, 2)
         plan, root = run.header.plan, PurePath(run.header.dataset.root).name
         yield Paragraph(
             f"Made again by: {settings.COMMAND} bench {shlex.join(flags([plan], root))}. The "
@@ -87,14 +86,10 @@ def origin(found: Findings) -> Iterator[Block]:
 def _settings(run: Run, results: pd.DataFrame) -> Iterator[tuple[str, str]]:
     plan, dataset, config = run.header.plan, run.header.dataset, run.header.plan.decode
     on_ray = _on_ray(results)
-    order = _ORDERS.get(plan.order, _ORDERS["sequential"]) + (
-        f" ({plan.order_why})" if plan.order_why else ""
-    )
-    how = (
-        "greedy"
-        if config.greedy
-        else f"temperature {config.temperature:g}, top-p {config.top_p:g}, seed {config.seed}"
-    )
+    why = f" ({plan.order_why})" if plan.order_why else ""
+    order = _ORDERS.get(plan.order, _ORDERS["sequential"]) + why
+    drawn = f"temperature {config.temperature:g}, top-p {config.top_p:g}, seed {config.seed}"
+    how = "greedy" if config.greedy else drawn
     yield "dataset", f"{PurePath(dataset.root).name}, digest {dataset.digest}"
     yield "samples", f"{len(plan.samples):,}"
     yield "models", ", ".join(plan.models)
@@ -183,25 +178,20 @@ def _devices(found: Findings) -> ReportTable:
         workers = lines["actor"][lines["actor"] != ""].nunique()
         others = " and the run's own process" if lines["node"].eq("").any() else ""
         words = f"{workers:,}{others}" if workers else "this one"
-        rows.append((str(device) or "unknown", _machines(lines), words, f"{len(lines):,}"))
+        # Machines by name and address, because Ray changes a node's id at each start.  A loopback
+        # address is not counted if the name has another one.
+        places = zip(lines["node"], lines["host"], lines["address"], strict=True)
+        known = {
+            (host or node, "" if address in ("127.0.0.1", "::1") else address)
+            for node, host, address in places
+            if node
+        }
+        elsewhere = {name for name, address in known if address}
+        named = sum(bool(address) or name not in elsewhere for name, address in known)
+        machines = f"{named:,}" if named else "this one"
+        rows.append((str(device) or "unknown", machines, words, f"{len(lines):,}"))
     columns = ("device", "machines", "workers", "results")
     return ReportTable("The devices that answered, warm-up included.", columns, tuple(rows), 1)
-
-
-def _machines(lines: pd.DataFrame) -> str:
-    """The number of machines by name and address, because Ray changes a node's id at each start.
-
-    A loopback address is not counted if the name has another one.
-    """
-    places = zip(lines["node"], lines["host"], lines["address"], strict=True)
-    known = {
-        (host or node, "" if address in ("127.0.0.1", "::1") else address)
-        for node, host, address in places
-        if node
-    }
-    elsewhere = {name for name, address in known if address}
-    named = sum(bool(address) or name not in elsewhere for name, address in known)
-    return f"{named:,}" if named else "this one"
 
 
 def flow(found: Findings) -> Iterator[Block]:

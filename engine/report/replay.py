@@ -58,10 +58,8 @@ def answers(rows: Sequence[tuple[str, ResultRow]]) -> list[dict[str, Any]]:
     """Each label's answer, with its differences from the first one that did not fail."""
     colours = tones([row.family or "" for _, row in rows])
     first = next((row.text or "" for _, row in rows if not row.error), "")
-    return [
-        _answer(label, row, family_colour(tone), first)
-        for (label, row), tone in zip(rows, colours, strict=True)
-    ]
+    each = zip(rows, map(family_colour, colours), strict=True)
+    return [_answer(label, row, colour, first) for (label, row), colour in each]
 
 
 def _answer(label: str, row: ResultRow, colour: str, first: str) -> dict[str, Any]:

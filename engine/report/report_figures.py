@@ -43,8 +43,6 @@ BETWEEN = {
     "embeddings": "inside decode: to the language model",
 }
 SHOWN = 3  # shapes of one name; prompts of many lengths have many
-
-
 Found = TypeVar("Found")
 
 
@@ -53,17 +51,10 @@ def _of_table(find: Callable[[pd.DataFrame], Found]) -> cached_property[Found]:
 
 
 class Findings:
-    """The figures of a report, each computed when it is first asked for.
-
-    titled: labels for people.
-    """
+    """Each figure is computed when it is first asked for; `titled`: labels for people."""
 
     def __init__(
-        self,
-        runs: Sequence[Run],
-        table: pd.DataFrame | None = None,
-        *,
-        titled: bool = True,
+        self, runs: Sequence[Run], table: pd.DataFrame | None = None, *, titled: bool = True
     ) -> None:
         self.runs = tuple(runs)
         self.table = frame(runs, titled=titled) if table is None else table
@@ -79,8 +70,7 @@ class Findings:
 
     @cached_property
     def verified(self) -> Mapping[str, Mapping[Standing, int]]:
-        """By label: how many answers have each certificate, none, or one that does not cover
-        them."""
+        """By label: how many answers each certificate covers, or why none covers them."""
         wanted = self.table["label"].isin(labels(self.table))
         answered = self.table[(self.table["error"] == "") & wanted]
         counted: dict[str, Counter[Standing]] = {}

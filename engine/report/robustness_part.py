@@ -119,17 +119,12 @@ def chart(sweep: Robustness, measure: Measure) -> alt.LayerChart:
 
     assert sweep.change is not None
     colours = toned({curve.title: curve.family for curve in sweep.curves})
-    names = axis(sweep.change), "share, with 95 % interval"
-    return charts.curves(lines(sweep, measure), *names, colours)
-
-
-def lines(sweep: Robustness, measure: Measure) -> list[dict[str, str | float | None]]:
-    """A line per point of charts.curves(); strengths are in the unit of axis()."""
-    unit = 1000 if sweep.change == "jitter" else 1
-    return [
+    unit = 1000 if sweep.change == "jitter" else 1  # as axis() names it
+    lines = [
         {"name": curve.title, "at": point.strength / unit, "value": point.share,
          "low": point.low, "high": point.high}
         for curve in sweep.curves
         if curve.measure == measure
         for point in curve.points
     ]  # fmt: skip
+    return charts.curves(lines, axis(sweep.change), "share, with 95 % interval", colours)

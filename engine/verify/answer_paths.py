@@ -135,7 +135,6 @@ class AnswerRecorder(ExitStack):
 
 
 def _count(pictures: list[int], module: Any, arguments: Any, named: dict[str, Any]) -> None:
-    """A hook that counts the pictures of a call."""
     tensors = (t for t in (*arguments, *named.values()) if isinstance(t, torch.Tensor))
     pictures.append(len(next(tensors)))
 
@@ -235,10 +234,7 @@ class Subject:
         return {"generation_config": self.own_generation(config), "stopping_criteria": stopping}
 
     def own_generation(self, config: DecodeConfig) -> GenerationConfig:
-        """The checkpoint's generation configuration as transformers reads it.
-
-        Only the user's settings are replaced: the length, and how tokens are drawn.
-        """
+        """The checkpoint's configuration; only length and drawing are the user's choice."""
         chosen = copy.deepcopy(self.adapter.own_generation)
         for name in _DRAWN:
             setattr(chosen, name, None)

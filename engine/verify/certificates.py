@@ -62,8 +62,6 @@ _LIBRARIES = ("torch", "transformers", "numpy", "pillow", "av", "safetensors", "
 
 
 class VerifiedModel(Struct):
-    """A model of a certificate: what it was, where it ran, and whether it was verified."""
-
     name: Name
     digest: str  # "" if it did not load
     dtype: str
@@ -113,16 +111,13 @@ def libraries() -> dict[str, str]:
 
 def make(request: VerifyRequest, models: Sequence[ModelVerdicts], dataset: str) -> dict[str, Any]:
     samples = [sample.id for sample in request.samples]
+    asked = (getattr(request, name) for name in VerifiedRequest.__struct_fields__[2:])
     content = Certificate(
         FORMAT,
         datetime.now(UTC).isoformat(timespec="seconds"),
         engine_digest(),
         libraries(),
-        VerifiedRequest(
-            dataset,
-            samples,
-            *(getattr(request, name) for name in VerifiedRequest.__struct_fields__[2:]),
-        ),
+        VerifiedRequest(dataset, samples, *asked),
         [_entry(model, samples) for model in models],
         [verdict for model in models for verdict in model.verdicts],
         "",
@@ -176,8 +171,6 @@ def store(certificate: Mapping[str, Any]) -> Path:
 
 
 class UnusableFile(NamedTuple):
-    """A file in the certificates folder that cannot be used, and why."""
-
     name: str
     reason: str
 
@@ -241,7 +234,6 @@ def _all() -> list[dict[str, Any] | UnusableFile]:
 
 
 def stale(certificate: Mapping[str, Any]) -> bool:
-    """Whether the code has changed since."""
     return bool(certificate["engine"] != engine_digest())
 
 
@@ -336,7 +328,6 @@ def covers(model: Mapping[str, Any]) -> str:
 
 
 def command(model: str, ran: str) -> str:
-    """The command that verifies a model with the backend that ran."""
     words = [f"{settings.COMMAND} verify --models", shlex.quote(model)]
     words += [f"--backend {ran}"] if ran != "generate" else []  # generate() is covered by any
     return " ".join(words)

@@ -1,5 +1,5 @@
 """Compares two answers token by token: exact, a tie within rounding, or a mismatch; and checks what
-recorded answers show: pixels, greedy, counted, encodings, ends, batches, sampling, and what is left
+recorded answers show: greedy, counted, encodings, ends, batches, sampling, and what is left
 behind.
 
 The comparison must itself find differences that are planted in a recorded answer.
@@ -52,10 +52,8 @@ class AnswerComparison:
         if self.result == "EXACT":
             return f"{equal}; logits differ by at most {apart}."
         if self.result == "DRIFT":
-            return (
-                f"{equal}, but logits differ by {apart}; rounding explains only {noise}, so the "
-                "computation is not the same."
-            )
+            why = f"logits differ by {apart}; rounding explains only {noise}"
+            return f"{equal}, but {why}, so the computation is not the same."
         where = f"{self.result}: token {(self.position or 0) + 1} of {self.length} differs"
         tie = ", and both tokens are equally good" if self.result == "NUMERIC TIE" else ""
         return f"{where}{tie} (logits {apart} apart, rounding explains {noise})."
@@ -100,9 +98,7 @@ def _tied(
     return all(0 <= float(margin) <= rounding for margin in margins)
 
 
-def finding(
-    pairs: Sequence[Pair], rounding: float, pieces: Pieces
-) -> tuple[CheckFinding, AnswerComparison]:
+def finding(pairs: Sequence[Pair], rounding: float, pieces: Pieces) -> CheckFinding:
     """The worst comparison of plain with another way, as a finding with evidence: both answers as
     tokens, and both sides' two best logits at the first difference."""
     compared = [(compare(*pair, rounding), *pair) for pair in pairs]
@@ -116,9 +112,8 @@ def finding(
         sides[side] = {"ids": list(answer.ids), "pieces": pieces(answer.ids)}
         if at is not None:
             best = zip(*answer.logits[at].topk(2), strict=True) if at < len(answer.logits) else ()
-            sides[side]["best"] = [
-                {"id": int(i), "piece": pieces([int(i)])[0], "logit": float(v)} for v, i in best
-            ]
+            two = [(int(i), float(v)) for v, i in best]
+            sides[side]["best"] = [{"id": i, "piece": pieces([i])[0], "logit": v} for i, v in two]
     evidence = {
         "way": worst.way,
         "result": worst.result,
@@ -129,7 +124,7 @@ def finding(
         **sides,
     }
     shown = (worst.length if at is None else at, worst.length, "equal tokens", evidence)
-    return CheckFinding(OUTCOMES[worst.result], worst.sentence, *shown), worst
+    return CheckFinding(OUTCOMES[worst.result], worst.sentence, *shown)
 
 
 PAST = 256  # tokens; the default limit of an ordinary run
@@ -138,7 +133,7 @@ LONG = 272  # tokens of the forced long answer, fewer if the context is too shor
 
 def long(pair: Pair, rounding: float, pieces: Pieces) -> CheckFinding:
     """Compares a forced answer; open if the context ends before its position 256."""
-    found, _ = finding([pair], rounding, pieces)
+    found = finding([pair], rounding, pieces)
     plain, _ = pair
     length = len(plain.ids)
     reached = {"new_tokens": length, "positions": plain.context + length}
@@ -173,14 +168,6 @@ def state(adapter: Adapter) -> dict[str, object]:
         "generator": bytes(torch.get_rng_state().tolist()),
         "threads": torch.get_num_threads(),
     }
-
-
-def pixels(equal: bool, used: bool) -> CheckFinding:
-    """Whether they are the named image processor's, and whether these pixels were used."""
-    faults = [] if equal else ["Pixels differ from the named image processor's."]
-    faults += [] if used else ["The run used other pixels than the adapter makes."]
-    good = "The pixels equal those of the image processor that the checkpoint names."
-    return judged(faults, good, "faults", {})
 
 
 def greedy(answers: Iterable[RecordedAnswer]) -> CheckFinding:
@@ -276,10 +263,8 @@ def encoded_once(answers: Mapping[str, RecordedAnswer], subject: Subject) -> Che
         calls = sum(seen.calls for seen in answer.seen)
         if way in ("decoupled", "features") and calls:
             faults.append(f"{way}: {calls} calls of vision modules, though features were given.")
-    good = (
-        f"plain, hooked and computed each encode {quoting.count(pictures, 'picture')} once; with "
-        "cached or given features nothing is encoded."
-    )
+    once = f"plain, hooked and computed each encode {quoting.count(pictures, 'picture')} once"
+    good = f"{once}; with cached or given features nothing is encoded."
     by_way = {way: [vars(seen) for seen in answer.seen] for way, answer in answers.items()}
     return judged(faults, good, "ways", {"calls": by_way, "pictures": pictures, "faults": faults})
 
@@ -324,8 +309,8 @@ def batch(
             faults.append(f"{reported}, but its rows have {tokens:,}.")
         elif result.generation.token_ms or result.spans:
             faults.append(f"Row {row} of a batch has its own times, which a batch cannot have.")
-    found, worst = finding(pairs, 4 * rounding, subjects[0].pieces)
-    sentence = f"A batch of {size:,}. {worst.way}: {worst.sentence}"
+    found = finding(pairs, 4 * rounding, subjects[0].pieces)
+    sentence = f"A batch of {size:,}. {found.evidence['way']}: {found.sentence}"
     found = replace(found, sentence=sentence, evidence={**found.evidence, "size": size})
     if faults:
         return replace(found, outcome="failed", sentence=faults[0])
@@ -376,16 +361,12 @@ def ending(plain: RecordedAnswer, eos_id: int) -> LogitsChange:
 
 
 def sampled(
-    subject: Subject,
-    plain: RecordedAnswer,
-    rounding: float,
-    doing: Callable[[str], None],
+    subject: Subject, plain: RecordedAnswer, rounding: float, doing: Callable[[str], None]
 ) -> CheckFinding:
-    """All ways must give the tokens of generate() under every setting, and settings must change
-    the tokens.
+    """All ways must give generate()'s tokens under every setting, and settings must change them.
 
-    Results must also report why they stopped, and the text of their ids.  Open
-    if logits differ by rounding: one random number may then draw different tokens.
+    Results must also report why they stopped, and the text of their ids.  Open if logits differ by
+    rounding: one random number may then draw different tokens.
     """
     adapter, answers = subject.adapter, dict[str, tuple[int, ...]]()
     unequal, misquoted, open_ = list[str](), list[str](), list[str]()

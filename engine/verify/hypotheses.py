@@ -72,7 +72,6 @@ class Trial:
         self.adapter = self.adapter.reworded(changed)
 
     def hook(self, module: torch.nn.Module, change: Callable[[Any], Any]) -> None:
-        """Replaces what a module returns."""
         hook = module.register_forward_hook(lambda _module, _inputs, out: change(out))
         self.hooks.enter_context(hook)
 
@@ -362,11 +361,11 @@ def _penalised(
     if penalty == 1.0:
         return logits
     before, rule = adapter.counted_ids(prepared), RepetitionPenaltyLogitsProcessor(penalty)
-    rows = (
-        rule(torch.tensor([[*before, *ids[:at]]], device=logits.device), logits[at : at + 1])
-        for at in range(len(ids))
-    )
-    return torch.cat(list(rows))
+    rows = []
+    for at in range(len(ids)):
+        known = torch.tensor([[*before, *ids[:at]]], device=logits.device)
+        rows.append(rule(known, logits[at : at + 1]))
+    return torch.cat(rows)
 
 
 def _drawn(
@@ -409,9 +408,7 @@ class Tried(NamedTuple):
         return self.equal == self.of
 
 
-def tried(
-    cases: Sequence[Case], doing: Callable[[str], None], sampled: bool = False
-) -> Iterator[Tried]:
+def tried(cases: Sequence[Case], doing: Callable[[str], None], sampled: bool) -> Iterator[Tried]:
     """Each change that applies; while none gives all answers, the likeliest ones with one more.
 
     Likeliest is what makes the server's answers likeliest: of several changes, each by itself

@@ -49,33 +49,28 @@ _NAMING = ('"image_processor_type"', '"feature_extractor_type"')
 _SHAPES = ((60, 180), (180, 60))  # height and width: padding and cropping differ between them
 
 
-def pixels(subject: Subject) -> tuple[bool, bool]:
-    """Whether ours equal the named processor's pixels, and whether ours were used.
-
-    Compared on the sample's pictures, and on a wide and a tall one.
-    """
+def pixels(subject: Subject) -> CheckFinding:
+    """Compared on the sample's pictures, and on a wide and a tall one."""
     adapter, equal = subject.adapter, True
     for shown in (subject.media, *(Media("image", (one,), "", "noise") for one in noise())):
         named = inputs(adapter, shown, "What?")
         wanted = next(made for name, made in named.items() if name.startswith("pixel_values"))
         equal &= torch.equal(adapter.pixels_of(shown), wanted)
     ours, used = adapter.pixels_of(subject.media), subject.prepared.pixels
-    return equal, torch.equal(used, ours.to(used.device, used.dtype))
+    faults = [] if equal else ["Pixels differ from the named image processor's."]
+    if not torch.equal(used, ours.to(used.device, used.dtype)):
+        faults.append("The run used other pixels than the adapter makes.")
+    good = "The pixels equal those of the image processor that the checkpoint names."
+    return judged(faults, good, "faults", {})
 
 
-def inputs(adapter: Adapter, shown: Media, question: str) -> dict[str, torch.Tensor]:
-    """What the named processor makes of the pictures: pixels, and grids, sizes or masks of them."""
+def inputs(adapter: Any, shown: Media, question: str) -> dict[str, torch.Tensor]:
+    """What the named processor makes of the pictures: pixels, and grids, sizes or masks of them;
+    that of transformers with a prompt of the checkpoint's own chat template."""
     info, images = adapter.info, shown.images
-    if info.family == "transformers":
-        return _of_a_prompt(adapter, shown, question)
-    return dict(
-        _processor(info)(list(images), return_tensors="pt", input_data_format="channels_last")
-    )
-
-
-def _of_a_prompt(adapter: Any, shown: Media, question: str) -> dict[str, torch.Tensor]:
-    """Those that the processor makes with a prompt of the checkpoint's own chat template."""
-    info, images = adapter.info, shown.images
+    if info.family != "transformers":
+        make = _processor(info)
+        return dict(make(list(images), return_tensors="pt", input_data_format="channels_last"))
     processor = auto_processor.load(info, checkpoint.locate(registry.entry(info.name)))
     given: dict[str, Any]
     if rate := adapter.clip_rate(shown):
@@ -113,9 +108,8 @@ def _processor(info: ModelInfo) -> Any:
         return CLIPImageProcessorPil.from_pretrained(folder, local_files_only=True)
     assert info.tower is not None  # read from config.json
     side = info.tower.image_size
-    return CLIPImageProcessorPil(
-        size={"shortest_edge": side}, crop_size={"height": side, "width": side}
-    )
+    square = {"height": side, "width": side}
+    return CLIPImageProcessorPil(size={"shortest_edge": side}, crop_size=square)
 
 
 def shapes(subject: Subject, folder: Path, doing: Callable[[str], None]) -> CheckFinding:
@@ -165,16 +159,15 @@ def _compared(subject: Subject) -> CheckFinding:
     finally:
         del adapter.model.generate
     pairs = [(plain, getattr(subject, way)(config)) for way in subject.ways if way != "plain"]
-    found, _ = checks.finding(pairs, rounding(adapter, subject.prepared, plain), subject.pieces)
+    found = checks.finding(pairs, rounding(adapter, subject.prepared, plain), subject.pieces)
     found = replace(found, sentence=f"With {name}: {found.sentence}")
     if adapter.info.family != "transformers":  # the others give the model pixels alone
         return found
     wanted = inputs(adapter, subject.media, subject.request.prompt)
     for key, value in wanted.items():
         got = received.get(key)
-        if not isinstance(got, torch.Tensor) or not torch.equal(
-            got, value.to(got.device, got.dtype)
-        ):
+        same = isinstance(got, torch.Tensor) and torch.equal(got, value.to(got.device, got.dtype))
+        if not same:
             sentence = f"With {name}: the model gets another {key} than its processor makes."
             return replace(found, outcome="failed", sentence=sentence)
     return found
@@ -275,10 +268,8 @@ def sight(subject: Subject, other: Prepared | None, rounding: float) -> CheckFin
     shown, pixels = "the same pictures as negatives", -prepared.pixels
     if other is not None and other.pixels.shape == prepared.pixels.shape:
         shown, pixels = "another sample", other.pixels
-    replaced = {
-        shown: adapter.encode(replace(prepared, pixels=pixels)),
-        "zeros": features.changed(torch.zeros_like),
-    }
+    others = adapter.encode(replace(prepared, pixels=pixels))
+    replaced = {shown: others, "zeros": features.changed(torch.zeros_like)}
     changes: list[dict[str, Any]] = []
     for shown, others in replaced.items():
         changed, ids = _decode(subject, others)

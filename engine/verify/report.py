@@ -25,7 +25,6 @@ from engine.verify.verdict import (
     checks_of,
     taken,
     undone,
-    unproved,
     verified,
 )
 
@@ -100,18 +99,11 @@ class Report:
 
     def found(self, model: str, check: str, sample: str) -> Sequence[Verdict]:
         """The rows of one check on one sample, the worst first; usually one or none."""
-        rows = [row for row in self.of(model, check) if row.sample == sample]
+        rows = [row for row in self.of(model) if (row.check, row.sample) == (check, sample)]
         return sorted(rows, key=lambda row: WORST_FIRST.index(row.outcome))
 
-    def of(self, model: str, check: str | None = None) -> list[Verdict]:
-        """A model's rows, of one check or of all."""
-        return [row for row in self.rows if row.model == model and check in (None, row.check)]
-
-    def taken(self, model: str) -> tuple[str, ...]:
-        return taken(self.of(model), self.samples)
-
-    def unproved(self, model: Model) -> list[str]:
-        return unproved(self.of(model.name), self.samples)
+    def of(self, model: str) -> list[Verdict]:
+        return [row for row in self.rows if row.model == model]
 
     def title(self, check: str) -> tuple[str, str]:
         if check in EVERY:
@@ -125,13 +117,12 @@ class Report:
         for model in self.models:
             rows = self.of(model.name)
             done += len(rows)
-            taken = len(self.taken(model.name))
-            full = sum(1 if check.once else taken for check in self.table(model).values())
+            able = len(taken(rows, self.samples))
+            full = sum(1 if check.once else able for check in self.table(model).values())
             total += len(rows) if self.passed_by(model.name) else full
         return done, max(total, done)
 
     def passed_by(self, name: str) -> bool:
-        """Whether all checks of a model are over."""
         names = [model.name for model in self.models]
         current = names.index(self.doing[0]) if self.doing[0] in names else -1
         return self.ended or names.index(name) < current
@@ -166,15 +157,9 @@ def of_certificate(certificate: Mapping[str, Any]) -> Report:
 
 
 class Summary(NamedTuple):
-    """One model in sentences for any reader."""
-
     state: State
     headline: str
     proved: tuple[str, ...]
-
-    @property
-    def words(self) -> str:
-        return WORDS[self.state]
 
 
 def summary(report: Report, model: Model) -> Summary:

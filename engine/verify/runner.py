@@ -60,8 +60,6 @@ def _model(name: str, request: VerifyRequest, watcher: VerifyWatcher) -> ModelVe
 
 
 class _ModelChecks:
-    """One loaded model and all samples."""
-
     def __init__(self, entry: ModelEntry, request: VerifyRequest, watcher: VerifyWatcher) -> None:
         self.adapter, self.request, self.watcher = registry.load(entry), request, watcher
         self.info = self.adapter.info
@@ -175,7 +173,7 @@ class SampleChecks:
 
     def equal(self, *ways: str) -> CheckFinding:
         pairs = [(self.plain, self.answers[way]) for way in ways]
-        return checks.finding(pairs, self.rounding, self.subject.pieces)[0]
+        return checks.finding(pairs, self.rounding, self.subject.pieces)
 
     def _timings(self) -> Iterator[tuple[str, CheckFinding]]:
         late = [fault for one in self.answers.values() for fault in stage_times.token_faults(one)]
@@ -242,7 +240,7 @@ class SampleChecks:
 # The checks of repeated runs follow encoded_once, and a model's last check is the observer's.
 STEPS: dict[str, Callable[[SampleChecks], CheckFinding]] = {
     "answer": SampleChecks.answer,
-    "pixels": lambda c: checks.pixels(*pictures.pixels(c.subject)),
+    "pixels": lambda c: pictures.pixels(c.subject),
     "equal_hooked": lambda c: c.equal("hooked"),
     "equal_decoupled": lambda c: c.equal("decoupled", "computed"),
     "equal_features": lambda c: c.equal("features"),

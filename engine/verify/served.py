@@ -227,10 +227,8 @@ class ServerChecks:
             for case, result in zip(self.cases, self.answers, strict=True):
                 told = result.new_tokens
                 if case.equal and told is not None and not 0 <= len(case.ours) - told <= 1:
-                    faults.append(
-                        f"It counts {count(told, 'new token')}, where the answer has "
-                        f"{len(case.ours):,}."
-                    )
+                    tokens, size = count(told, "new token"), len(case.ours)
+                    faults.append(f"It counts {tokens}, where the answer has {size:,}.")
         elif more < least:
             faults.append("A longer question has no more tokens: the request was not read.")
         good = f"It counted {count(more, 'token')} for words that nobody had asked before."
@@ -330,30 +328,29 @@ class ServerChecks:
     def _lengths(self, evidence: dict[str, Any]) -> Iterator[str]:
         told = self.answers[0].generation.prompt_tokens
         prepared = self.cases[0].subject.prepared
-        evidence["prompt_tokens"] = [told, prepared.context_tokens]
-        if told is not None and told != prepared.context_tokens:
-            yield (
-                f"Its prompt has {count(told, 'token')}, the checkpoint's processor makes "
-                f"{prepared.context_tokens:,}."
-            )
+        made = prepared.context_tokens
+        evidence["prompt_tokens"] = [told, made]
+        if told is not None and told != made:
+            tokens = count(told, "token")
+            yield f"Its prompt has {tokens}, the checkpoint's processor makes {made:,}."
         ids, pixels = self.rendered()
         if ids is not None:
             marker = self.cases[0].subject.adapter.visual_id
             both = (ids, prepared.input_ids[0].tolist())
-            theirs, ours = (_collapsed(one, marker) for one in both)
+            theirs, wanted = (_collapsed(one, marker) for one in both)
             evidence["rendered"] = theirs
-            at = checks.first_difference(ours, theirs)
+            at = checks.first_difference(wanted, theirs)
             if at is not None:
                 yield f"Token {at + 1} of the prompt that it renders differs from the processor's."
         if pixels is None:
             return
-        made = prepared.pixels.float().cpu().flatten()
-        apart = float((pixels - made).abs().max()) if len(pixels) == len(made) else math.nan
+        ours = prepared.pixels.float().cpu().flatten()
+        apart = float((pixels - ours).abs().max()) if len(pixels) == len(ours) else math.nan
         evidence["pixels_apart"] = apart if math.isfinite(apart) else None
         if not apart <= PIXELS:
             yield (
                 f"Its processor makes other pixels: {len(pixels):,} numbers, up to {apart:.2g} "
-                f"({PIXELS} allowed) from the {len(made):,} of the checkpoint's."
+                f"({PIXELS} allowed) from the {len(ours):,} of the checkpoint's."
             )
 
     def rendered(self) -> tuple[list[int] | None, torch.Tensor | None]:
@@ -363,17 +360,14 @@ class ServerChecks:
             return None, None
         loaded = media.load(self.samples[0], self.entry.kind, self.request)
         body = column.body(self.server, self.known, self.run_request(self.samples[0]), loaded)
-        path = f"/v1{protocol.COMPLETIONS}/render"
-        _, _, value = protocol.get(
-            self.server, path, self.server.timeout_s, body, protocol.MOST_BYTES
-        )
+        place = self.server, f"/v1{protocol.COMPLETIONS}/render", self.server.timeout_s
+        _, _, value = protocol.get(*place, body, protocol.MOST_BYTES)
         ids = value.get("token_ids") if isinstance(value, dict) else None
         whole = isinstance(ids, list) and all(type(one) is int for one in ids)
         pixels = None
         with suppress(LookupError, AttributeError, TypeError, ValueError, RecursionError):
-            pixels = torch.cat(
-                [_processed(one) for one in value["features"]["kwargs_data"]["image"]]
-            )
+            pictures = value["features"]["kwargs_data"]["image"]
+            pixels = torch.cat([_processed(one) for one in pictures])
         return ids if whole else None, pixels
 
     def _marked(self, evidence: dict[str, Any]) -> Iterator[str]:
@@ -433,10 +427,8 @@ class ServerChecks:
                 else "An arrival is told that comes before anything was sent on."
             )
         if late < 1000 * FIRST_S:
-            faults.append(
-                f"The first text is said to come after {late:,.0f} ms, but was held back for "
-                f"{1000 * FIRST_S:,.0f} ms."
-            )
+            said = f"The first text is said to come after {late:,.0f} ms"
+            faults.append(f"{said}, but was held back for {1000 * FIRST_S:,.0f} ms.")
         pieces = count(len(lags), "piece")
         good = (
             f"A second clock saw each of {pieces} of text sent on at most {worst:.1f} ms earlier."
@@ -461,10 +453,8 @@ class ServerChecks:
         evidence = {"answers": texts, "answering_ms": spent}
         faults = []
         if len(set(texts)) > 1:
-            faults.append(
-                f"It samples at temperature 0: {len(set(texts))} different answers to {TIMES} "
-                "equal requests."
-            )
+            several = f"{len(set(texts))} different answers to {TIMES} equal requests"
+            faults.append(f"It samples at temperature 0: {several}.")
         elif max(spent[1:]) < CACHED * spent[0] or (all(again) and not first):
             faults.append(
                 f"It answers from a cache: a repeated answer took {max(spent[1:]):,.1f} ms"
@@ -505,16 +495,13 @@ class ServerChecks:
             return ""
         others = [self._pair(fresh=True) for _ in pairs]  # the second one may be quicker anyway
         control = [first - second for first, second in others]
-        vision = median_interval(
-            [first - again - more for (first, again), more in zip(pairs, control, strict=True)]
-        )
+        both = zip(pairs, control, strict=True)
+        vision = median_interval([first - again - more for (first, again), more in both])
         evidence["inferred"] = {"vision_ms": vars(vision), "control_ms": control}
         if vision.low <= 0:
             return ""
-        return (
-            f"A known picture is quicker: vision takes about {vision.median:,.0f} ms "
-            f"({vision.low:,.0f} to {vision.high:,.0f}, inferred)."
-        )
+        time = f"{vision.median:,.0f} ms ({vision.low:,.0f} to {vision.high:,.0f}, inferred)"
+        return f"A known picture is quicker: vision takes about {time}."
 
 
 def _compared(case: Case) -> dict[str, Any]:

@@ -54,7 +54,6 @@ def repeat(subject: Subject, runs: int) -> Iterator[dict[str, RunResult]]:
 
 
 def uncertainty_ms(result: RunResult) -> float:
-    """The uncertainty of times in a run on the second clock."""
     widths = sum(moment.width_s for moment in result.clocks or ())
     resolution = time.get_clock_info("monotonic").resolution
     return 1000 * (widths + resolution) + ROUNDING_MS + DRIFT * result.total_ms
@@ -137,10 +136,9 @@ def accounted(rounds: Rounds) -> CheckFinding:
         for name in columns[0]:
             values = [column[name] for column in columns]
             spreads[kind][name] = vars(statistics.spread(values)) | {"values": values}
-        each = [
-            (_share(r, abs(r.unaccounted_ms)), max(UNACCOUNTED, _share(r, UNACCOUNTED_MS)))
-            for r in warm
-        ]
+        outside = [_share(result, abs(result.unaccounted_ms)) for result in warm]
+        bounds = [max(UNACCOUNTED, _share(result, UNACCOUNTED_MS)) for result in warm]
+        each = zip(outside, bounds, strict=True)
         shares[kind], most[kind] = min(each, key=lambda pair: pair[0] / pair[1])
     worst = max(shares, key=lambda kind: shares[kind] / most[kind])
     sentence = (
@@ -172,9 +170,8 @@ def stage3(rounds: Rounds) -> CheckFinding:
         [span.ms for round_ in rounds[1:] if (span := round_[kind].span("vision"))]
         for kind in ("computed", "hooked")
     )
-    interval = statistics.median_interval(
-        [b / a for a, b in zip(alone, probed, strict=True)], ratios=True
-    )
+    ratios = [b / a for a, b in zip(alone, probed, strict=True)]
+    interval = statistics.median_interval(ratios, ratios=True)
     bound = max(STAGE3, STAGE3_MS / statistics.spread(alone).median)
     low, high = interval.low - 1, interval.high - 1
     outcome: Outcome = "unresolved"

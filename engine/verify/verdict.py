@@ -21,15 +21,7 @@ from engine.media_options import check_range
 from engine.pipeline.watcher import Watcher
 from engine.prompts import DEFAULT_QUESTION, check_question
 from engine.storage.schemas import PASSED, Outcome
-from engine.types import (
-    FRAME_RULES,
-    OPTIONS,
-    Backend,
-    MediaOptions,
-    ModelInfo,
-    RunResult,
-    Sample,
-)
+from engine.types import FRAME_RULES, OPTIONS, Backend, MediaOptions, ModelInfo, RunResult, Sample
 
 MAX_RUNS = 100
 MIN_TOKENS, MAX_TOKENS = 8, 512  # one token would not reach the decode loop
@@ -121,14 +113,11 @@ ONCE = frozenset(name for name, check in CHECKS.items() if check.once)
 
 
 def checks_of(rows: Iterable[Verdict]) -> dict[str, Check]:
-    """The checks of the kind of model whose rows these are."""
     return SERVED if any(row.check in SERVED for row in rows) else CHECKS
 
 
 @dataclass(frozen=True)
 class CheckFinding:
-    """The result of a check, without model and sample."""
-
     outcome: Outcome
     sentence: str
     figure: float | None = None
@@ -137,7 +126,6 @@ class CheckFinding:
     evidence: Mapping[str, Any] = field(default_factory=dict)
 
     def opened(self, why: str) -> Self:
-        """The same, but open, for one more reason."""
         return replace(self, outcome="unresolved", sentence=f"{self.sentence} {why}")
 
 
@@ -237,10 +225,8 @@ def choose(samples: Sequence[Sample], number: int) -> tuple[Sample, ...]:
     """`number` evenly spread samples, because neighbours in a dataset overlap; BadInput if out of
     range."""
     if not 1 <= number <= len(samples):
-        raise BadInput(
-            f"samples is {quoting.whole(number)}, and the dataset has {len(samples):,}: "
-            f"choose a value from 1 to {len(samples):,}."
-        )
+        given = f"samples is {quoting.whole(number)}, and the dataset has {len(samples):,}"
+        raise BadInput(f"{given}: choose a value from 1 to {len(samples):,}.")
     return tuple(samples[index * len(samples) // number] for index in range(number))
 
 
@@ -250,18 +236,14 @@ def verified(verdicts: Iterable[Verdict], model: str) -> bool:
     Samples that it cannot take do not count, nor do ways that it refuses, which no run takes.
     """
     rows = [row for row in verdicts if row.model == model and row.outcome != "skipped"]
-    own = [(row.check, row.outcome) for row in rows]
-    settled = {check for check, outcome in own if outcome in (*PASSED, "refused")}
+    for row in rows:
+        known = EVERY.get(row.check, Check("", ""))
+        harmless = {"refused": bool(known.needs), "unresolved": known.may_stay_open}
+        if not (row.outcome in PASSED or harmless.get(row.outcome, False)):
+            return False
+    settled = {row.check for row in rows if row.outcome != "unresolved"}
     needed = {name for name, check in checks_of(rows).items() if not check.may_stay_open}
-    complete = settled >= needed and any(outcome in PASSED for _, outcome in own)
-    return complete and not any(_spoils(*pair) for pair in own)
-
-
-def _spoils(check: str, outcome: str) -> bool:
-    known = EVERY.get(check, Check("", ""))
-    if outcome == "refused":
-        return not known.needs
-    return outcome not in PASSED and (outcome == "failed" or not known.may_stay_open)
+    return settled >= needed and any(row.outcome in PASSED for row in rows)
 
 
 # The worst come first.
@@ -322,7 +304,6 @@ class Coverage:
 
 
 def coverage_of(verdicts: Sequence[Verdict]) -> Coverage:
-    """What the verdicts of one model cover."""
     good: dict[str, list[Mapping[str, Any]]] = defaultdict(list)
     for verdict in verdicts:
         if verdict.outcome in PASSED:

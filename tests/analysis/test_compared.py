@@ -72,8 +72,8 @@ def test_the_times_without_cache() -> None:
 
 
 def test_segments_of_another_order_lie_end_to_end() -> None:
-    found = compared.segments({"a": {"b": 2.0, "c": 3.0}}, ("c", "b"))
-    assert [(one.part, one.start_ms, one.end_ms) for one in found] == [("c", 0, 3), ("b", 3, 5)]
+    found = compared.segments({"b": 2.0, "c": 3.0}, ("c", "b"))
+    assert [(one.name, one.start_ms, one.ms) for one in found] == [("c", 0, 3), ("b", 3, 2)]
 
 
 QUIET = MachineLoad(0.0, 1000.0, 990.0, 2, 1, waited_ms=1.0, others=0.1)

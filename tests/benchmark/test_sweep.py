@@ -7,8 +7,9 @@ from pathlib import Path
 
 import pytest
 
-from engine.benchmark import execute, sweep
+from engine.benchmark import execute
 from engine.errors import BadInput, StoreError
+from engine.jobs import benchmark_job
 from engine.media import dataset
 from engine.media.dataset import Dataset
 from engine.media_options import perturbations
@@ -22,14 +23,14 @@ PLAN = Plan(("tiny-eventgpt",), ("id-0", "id-1"), decode=DecodeConfig(4))
 
 
 def plans(text: str) -> tuple[Plan, ...]:
-    return sweep.plans(PLAN, strengths(text))
+    return tuple(replace(PLAN, perturb=run) for run in strengths(text))
 
 
 def test_a_cluster_is_refused_in_one_sentence() -> None:
     with pytest.raises(
         BadInput, match=r"^A sweep of 3 strengths runs in this process only: [^.]+\.$"
     ):
-        sweep.refuse_elsewhere(3)
+        benchmark_job.refuse_sweep_elsewhere(3)
 
 
 @pytest.fixture
@@ -42,19 +43,20 @@ def test_a_repeated_sweep_skips_what_is_finished_and_refuses_other_settings(
     tmp_path: Path, found: Dataset
 ) -> None:
     every = plans("hot:0/0.1")
-    folders = sweep.folders(tmp_path / "runs" / "night", every)
+    jobs = benchmark_job.sweep_jobs(every, found.root, tmp_path / "runs" / "night")
+    folders = jobs[0].sweep
     for plan, folder in zip(every, folders, strict=True):
-        ready = sweep.ready(plan, found, folder, "hot")
+        ready = benchmark_job.in_sweep(plan, found, folder, "hot")
         with ready.writer:
             assert execute.run(ready) == "finished"
     written = (folders[1] / run_store.RESULTS).read_bytes()
     assert run_details.read(folders[1])[0].tags == ("sweep hot",)
-    ready = sweep.ready(every[1], found, folders[1], "hot")
+    ready = benchmark_job.in_sweep(every[1], found, folders[1], "hot")
     with ready.writer:
         assert execute.run(ready) == "finished" and ready.tracker.view().done == 2
     assert (folders[1] / run_store.RESULTS).read_bytes() == written
     with pytest.raises(StoreError, match="holds a run with other settings: repeat the command"):
-        sweep.ready(replace(every[1], perturb_seed=1), found, folders[1], "hot")
+        benchmark_job.in_sweep(replace(every[1], perturb_seed=1), found, folders[1], "hot")
 
 
 def test_a_model_without_event_images_is_refused_before_anything_runs(

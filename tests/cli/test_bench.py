@@ -318,7 +318,7 @@ def test_a_stopped_sweep_names_the_command_to_repeat(
     sweep = (*SWEEP, "hot:0/0.2", "--out", tmp_path / "night")
     with monkeypatch.context() as patch:
         patch.setattr(
-            "engine.benchmark.execute.RunSession._warm_up", lambda *_: interrupt(cancelled)
+            "engine.benchmark.execute.RunSession.warm_ups", lambda *_: interrupt(cancelled) or []
         )
         code, found, err = bench(*sweep, dataset=raw)
     assert code == 130 and found is None

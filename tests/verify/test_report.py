@@ -9,7 +9,7 @@ import pytest
 
 from engine.verify import report
 from engine.verify.report import CLAIMS, Report, Summary, of_certificate, summary
-from engine.verify.verdict import ALWAYS, CHECKS, ONCE
+from engine.verify.verdict import ALWAYS, CHECKS, ONCE, unproved
 from tests.ui.verify.made import REQUEST, A, B, certificate, job, verdicts
 
 TWO = replace(REQUEST, models=("one", "two"))
@@ -59,7 +59,7 @@ def of(found: Report) -> Summary:
 
 
 def limits(found: Report) -> list[str]:
-    return found.unproved(found.models[0])
+    return unproved(found.of(found.models[0].name), found.samples)
 
 
 def test_a_verified_model_says_what_was_proved_and_where_that_ends() -> None:

@@ -14,9 +14,9 @@ import streamlit as st
 from engine import media_options, settings
 from engine.analysis import run_planning
 from engine.analysis.run_planning import EarlierRun
-from engine.benchmark import sweep
 from engine.benchmark.cluster.cluster_options import AUTO, LOCAL, ClusterOptions
 from engine.errors import BadInput
+from engine.jobs.benchmark_job import refuse_sweep_elsewhere
 from engine.media import dataset
 from engine.media.dataset import Dataset
 from engine.media_options import Box
@@ -148,11 +148,11 @@ def choose(entries: Sequence[ModelEntry]) -> RunChoice:
             models, ids, prompt, int(repeat), int(warmup), order,
             batch=int(batch), decode=decode, **options,
         )  # fmt: skip
-        plans = sweep.plans(plan, runs)
+        plans = tuple(replace(plan, perturb=run) for run in runs)
         if cluster is not None:
             cluster.check(plan)
             if len(plans) > 1:
-                sweep.refuse_elsewhere(len(plans))
+                refuse_sweep_elsewhere(len(plans))
     except BadInput as error:
         blocked = workers is not None and cluster is None
         return RunChoice(found, problem=str(error), cluster=cluster, blocked=blocked)

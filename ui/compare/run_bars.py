@@ -58,16 +58,16 @@ class RunBar:
 
     label: str
     family: str
-    parts: tuple[bars.BarSegment, ...]
+    parts: tuple[Span, ...]
     total: str
     detail: str = ""
     cached: frozenset[str] = frozenset()
-    uncached: tuple[bars.BarSegment, ...] = ()
+    uncached: tuple[Span, ...] = ()
     ends: tuple[float, float] | None = None
 
     @property
     def end_ms(self) -> float:
-        ends = [part.end_ms for part in (*self.parts, *self.uncached)]
+        ends = [part.start_ms + part.ms for part in (*self.parts, *self.uncached)]
         return max((*ends, *(self.ends or ())), default=0.0)
 
 
@@ -82,19 +82,19 @@ def finished(model: ComparedModel) -> RunBar:
     return RunBar(
         label,
         model.family,
-        tuple(bars.segments({label: times}, order)),
+        bars.segments(times, order),
         ms(total.middle),
         ", ".join(details),
         frozenset(span.name for span in bars.cached_spans(model)),
-        tuple(bars.segments({label: uncached}, order)) if uncached else (),
+        bars.segments(uncached, order) if uncached else (),
         (total.low, total.high) if several else None,
     )
 
 
 def growing(label: str, family: str, progress: Sequence[Span], state: str) -> RunBar:
     """The row of a run that goes on, from its spans so far; `state` says where it is."""
-    parts = tuple(bars.BarSegment(label, span.name, span.start_ms, span.ms) for span in progress)
-    return RunBar(label, family, parts, ms(parts[-1].end_ms) if parts else "", state)
+    total = ms(progress[-1].start_ms + progress[-1].ms) if progress else ""
+    return RunBar(label, family, tuple(progress), total, state)
 
 
 def html(rows: Sequence[RunBar]) -> str:
@@ -102,7 +102,7 @@ def html(rows: Sequence[RunBar]) -> str:
     places = ticks(longest)
     end = places[-1]
     parts = [part for row in rows for part in (*row.parts, *row.uncached)]
-    drawn = {part.part for part in parts if part.ms / end > LEAST_SHARE}
+    drawn = {part.name for part in parts if part.ms / end > LEAST_SHARE}
     keys = "".join(
         f'<span class="run-key"><i style="background: {COLOURS[part]}"></i>{name(part)}</span>'
         for part in ORDER
@@ -121,7 +121,7 @@ def words(rows: Iterable[RunBar]) -> str:
     """The bars as text, for screen readers."""
     sentences = ["Bars of stage times."]
     for row in rows:
-        parts = [f"{name(one.part)} {ms(one.ms)}" for one in row.parts if one.ms > 0]
+        parts = [f"{name(one.name)} {ms(one.ms)}" for one in row.parts if one.ms > 0]
         listed = ", ".join([*parts, f"total {row.total}" if row.total else "", row.detail])
         sentences.append(f"{row.label}: {listed.strip(', ')}.")
     return " ".join(sentences)
@@ -140,7 +140,7 @@ def ticks(longest: float) -> list[float]:
 
 
 def _row(row: RunBar, end: float) -> str:
-    bar = "".join(_part(part, end, part.part in row.cached, True) for part in row.parts)
+    bar = "".join(_part(part, end, part.name in row.cached, True) for part in row.parts)
     thin = "".join(_part(part, end, False, False) for part in row.uncached)
     second = f'<div class="run-thin">{thin}</div>' if thin else ""
     if row.ends is not None:
@@ -157,18 +157,18 @@ def _row(row: RunBar, end: float) -> str:
     )
 
 
-def _part(part: bars.BarSegment, end: float, cached: bool, labelled: bool) -> str:
+def _part(part: Span, end: float, cached: bool, labelled: bool) -> str:
     if not part.ms:
         return ""
-    colour = COLOURS[part.part]
+    colour = COLOURS[part.name]
     fill = f"repeating-linear-gradient(135deg, {colour} 0 4px, {colour}55 4px 8px)"
     style = (
         f"left: {100 * part.start_ms / end:.3f}%; width: calc({100 * part.ms / end:.3f}% - 1px); "
         f"background: {fill if cached else colour}; color: {ink(colour)}"
     )
-    words = f"{name(part.part)} {ms(part.ms)}"
+    words = f"{name(part.name)} {ms(part.ms)}"
     shown = labelled and not cached
-    inside = f"<span><em>{name(part.part)} </em>{ms(part.ms)}</span>" * shown
+    inside = f"<span><em>{name(part.name)} </em>{ms(part.ms)}</span>" * shown
     return f'<div class="run-part" style="{style}" title="{escape(words)}">{inside}</div>'
 
 

@@ -13,8 +13,8 @@ from streamlit.delta_generator import DeltaGenerator
 from engine.models import variants
 from engine.models.checkpoint import ModelEntry
 from engine.report.blocks import Bullets
-from engine.verify.report import WORST_FIRST, Model, Report, passed_by_all, shared, summary
-from engine.verify.verdict import CHECKS, ONCE
+from engine.verify.report import WORDS, WORST_FIRST, Model, Report, passed_by_all, shared, summary
+from engine.verify.verdict import CHECKS, ONCE, taken, unproved
 from ui.verify import evidence
 from ui.widgets import blocks
 from ui.widgets.model_picker import columns
@@ -81,7 +81,7 @@ class Board:
 
     def _sentence(self, report: Report, model: Model) -> str:
         said, label = summary(report, model), self._label(model.name)
-        return evidence.sentence(said.state, said.words, label, said.headline)
+        return evidence.sentence(said.state, WORDS[said.state], label, said.headline)
 
     def _lay_out_row(self, report: Report, check: str) -> None:
         title, question = report.title(check)
@@ -122,7 +122,8 @@ class Board:
     def _limits(self, report: Report) -> None:
         """What is not proved and what is, each sentence once."""
         named = [(self._label(model.name), model) for model in report.models]
-        left = shared([(label, report.unproved(model)) for label, model in named])
+        rows = [(label, report.of(model.name)) for label, model in named]
+        left = shared([(label, unproved(own, report.samples)) for label, own in rows])
         proved = shared([(label, summary(report, model).proved) for label, model in named])
         proved += [
             f"{label}, {model.dtype} on {model.place}: {model.coverage}"
@@ -148,13 +149,14 @@ def _toggle(key: str, check: str) -> None:
 
 def _mark(report: Report, model: Model, check: str) -> str:
     """The worst outcome on the samples, and on how many of them it is."""
-    rows = report.of(model.name, check)
+    every = report.of(model.name)
+    rows = [row for row in every if row.check == check]
     if not rows:
         return evidence.mark("" if report.passed_by(model.name) else "pending")
     rows.sort(key=lambda row: WORST_FIRST.index(row.outcome))
     worst = [row for row in rows if row.outcome == rows[0].outcome]
     some = evidence.about(f"{len(worst)} of {len(rows)}") if len(worst) < len(rows) else ""
-    due = 1 if check in ONCE or rows[0].sample == "" else len(report.taken(model.name))
+    due = 1 if check in ONCE or rows[0].sample == "" else len(taken(every, report.samples))
     if not report.passed_by(model.name) and len(rows) < due:
         some = evidence.about(f"{len(rows)} of {due}")
     return evidence.mark(rows[0].outcome, rows[0].sentence) + some

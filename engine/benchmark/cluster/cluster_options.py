@@ -35,10 +35,8 @@ class ClusterOptions:
         check_range("cpus", self.cpus, 1, MOST)
         gpus = self.gpus or 0.0
         if not (0 <= gpus <= MOST and (float(gpus).is_integer() or LEAST_GPU <= gpus < 1)):
-            raise BadInput(
-                f"gpus is {self.gpus}: a worker takes 0, a part of 1 that is no less than "
-                f"{LEAST_GPU:g}, or whole GPUs."
-            )
+            allowed = f"0, a part of 1 that is no less than {LEAST_GPU:g}, or whole GPUs"
+            raise BadInput(f"gpus is {self.gpus}: a worker takes {allowed}.")
 
     @property
     def flags(self) -> list[str]:
@@ -89,10 +87,8 @@ class ClusterOptions:
                 "order sequential (Model by model), or run on this machine alone."
             )
         if batch > 1:
-            raise BadInput(
-                f"batch is {whole(batch)}, but on a cluster each sample runs by itself: choose 1, "
-                "or run on this machine alone."
-            )
+            given = f"batch is {whole(batch)}, but on a cluster each sample runs by itself"
+            raise BadInput(f"{given}: choose 1, or run on this machine alone.")
 
 
 def host_and_port(address: str) -> tuple[str, int]:
@@ -100,10 +96,8 @@ def host_and_port(address: str) -> tuple[str, int]:
     host, _, port = address.rpartition(":")
     known = port.isdecimal() and len(port) <= 5
     if not host or "/" in host or not known or not 1 <= int(port) <= 65535:
-        raise BadInput(
-            f"The Ray address is {quoted(address)}: write HOST:PORT as in 192.168.0.5:6379, "
-            "auto or local."
-        )
+        given = f"The Ray address is {quoted(address)}"
+        raise BadInput(f"{given}: write HOST:PORT as in 192.168.0.5:6379, auto or local.")
     return host.removeprefix("[").removesuffix("]"), int(port)
 
 

@@ -48,9 +48,7 @@ class Link:
     `nodes`: those at the start, by name, with "id", "address", "cpus" and "gpus".
     """
 
-    def __init__(
-        self, options: ClusterOptions, cancelled: Callable[[], bool] = lambda: False
-    ) -> None:
+    def __init__(self, options: ClusterOptions, cancelled: Callable[[], bool]) -> None:
         """Connects; ClusterError if that fails, Cancelled if requested."""
         if importlib.util.find_spec("ray") is None:
             raise ClusterError("Ray is not installed: pip install ray (the same on each machine).")
@@ -65,9 +63,8 @@ class Link:
         self._events: queue.SimpleQueue[Event] = queue.SimpleQueue()
         self._stop_s = 1.0
         models = str(settings.load().models_file)
-        path = os.pathsep.join(
-            filter(None, [str(settings.PROJECT), os.environ.get("PYTHONPATH", "")])
-        )
+        folders = str(settings.PROJECT), os.environ.get("PYTHONPATH", "")
+        path = os.pathsep.join(filter(None, folders))
         self._process = subprocess.Popen(
             [sys.executable, "-m", "engine.benchmark.cluster.ray_process"],
             cwd=settings.PROJECT,

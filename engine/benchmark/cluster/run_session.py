@@ -82,9 +82,8 @@ class _ClusterRun:
         samples = list(ready.samples.values())
         self.digests = provenance.describe_samples(ready.root, samples)
         self.run_data, self.nodes = pack(plan, ready.root, samples), self.link.nodes
-        self.warmed = Counter(task.model for task in self.session.done if task.phase == "warmup")
         tasks = {model: self._tasks_of(model) for model in plan.models}
-        self.tasks = Dispatcher(tasks, self.workers, self._warm_ups)
+        self.tasks = Dispatcher(tasks, self.workers, self.session.warm_ups)
 
     def _tasks_of(self, model: str) -> Iterator[Task]:
         """The tasks of a model without a row; those whose sample lacks the model's media fail."""
@@ -96,15 +95,6 @@ class _ClusterRun:
             else:
                 yield task
 
-    def _warm_ups(self, model: str, lacks: set[str]) -> list[Task]:
-        """Warm-up tasks for one worker; numbers continue those of others and earlier sessions."""
-        plan = self.session.plan
-        tasks = (Task(model, name, 0, "warmup") for name in plan.samples if name not in lacks)
-        able = [task for task in tasks if not self.session.task_executor.missing(task)]
-        count = plan.warmup if able else 0
-        begin, self.warmed[model] = self.warmed[model], self.warmed[model] + count
-        return [able[n % len(able)]._replace(repeat=begin + n) for n in range(count)]
-
     def _fail(self, task: Task, reason: str) -> None:
         self.session.keep([task], [self.session.task_executor.failed(task, reason)])
 
@@ -112,7 +102,11 @@ class _ClusterRun:
         try:
             self._start_workers()
             while not self.tasks.finished:
-                self._between()
+                self.session.between()  # rows record how long this machine's devices were lent
+                lent, self.session.paused_ms = self.session.paused_ms, 0.0
+                for member in self.workers.present if lent else ():
+                    for task in member.given if member.machine == machine() else ():
+                        self.lent[task] = self.lent.get(task, 0.0) + lent
                 for model in self.session.given_up:
                     self.tasks.drop(model)
                 if self._inspected():
@@ -261,14 +255,6 @@ class _ClusterRun:
                 raise ClusterError(f"{next(filter(None, self.differs.values()))}.")
         return self.inspected
 
-    def _between(self) -> None:
-        """Handles Cancel, and lends this machine's devices to other work; rows record that."""
-        self.session.between()
-        lent, self.session.paused_ms = self.session.paused_ms, 0.0
-        for member in self.workers.present if lent else ():
-            for task in member.given if member.machine == machine() else ():
-                self.lent[task] = self.lent.get(task, 0.0) + lent
-
     def _stop_if_no_worker_can(self) -> None:
         """Raises or gives models up if no task can be given out."""
         if self.tasks.busy or not all(member.device for member in self.workers.present):
@@ -276,10 +262,8 @@ class _ClusterRun:
         elif not self.tasks.able:
             self.lonely_since = self.lonely_since or time.monotonic()
             if time.monotonic() - self.lonely_since > PATIENCE_S:  # a node may come back
-                raise ClusterError(
-                    f"No worker is left: {self.last_reason}. All answers are saved; continue with "
-                    "--resume, here or on a cluster."
-                )
+                kept = f"No worker is left: {self.last_reason}. All answers are saved"
+                raise ClusterError(f"{kept}; continue with --resume, here or on a cluster.")
         else:
             for model, reason, loaded, tasks in self.tasks.stuck():
                 if loaded:

@@ -81,9 +81,7 @@ class Worker:
             if other != variants.loaded(entry):
                 registry.unload(other)
         self.adapter = registry.load(entry, self.plan.decode.max_new_tokens)
-        self.task_executor = TaskExecutor(
-            self.plan, self.samples, {model: entry}, None, lambda *_: None
-        )
+        self.task_executor = TaskExecutor(self.plan, self.samples, {model: entry})
         self.model = model
 
 

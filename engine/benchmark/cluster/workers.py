@@ -61,7 +61,6 @@ class WorkerState:
 
     @property
     def per_s(self) -> float | None:
-        """Recent measured results per second."""
         if self.ended or len(self.ends) < 2:
             return None
         return (len(self.ends) - 1) / (self.ends[-1] - self.ends[0])
@@ -79,8 +78,6 @@ class WorkerState:
 
 
 class Workers(dict[str, WorkerState]):
-    """All workers of a session by their ids."""
-
     @property
     def present(self) -> list[WorkerState]:
         return [member for member in self.values() if not member.ended]

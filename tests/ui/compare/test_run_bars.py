@@ -20,8 +20,8 @@ def test_a_cached_stage_is_as_long_as_its_read_and_a_second_bar_shows_the_run_wi
     None
 ):
     bar = run_bars.finished(model(result(vision=CACHED)))
-    lengths = {part.part: part.ms for part in bar.parts}
-    without = {part.part: part.ms for part in bar.uncached}
+    lengths = {part.name: part.ms for part in bar.parts}
+    without = {part.name: part.ms for part in bar.uncached}
     assert lengths["vision"] == 2 and without["vision"] == 40
     assert {**lengths, "vision": 0} == {**without, "vision": 0}
     assert bar.cached == {"vision"} and bar.detail == ""
