@@ -13,6 +13,7 @@ from typing import Any
 
 import pytest
 import torch
+from transformers.generation import StoppingCriteriaList
 
 from engine.decoding import batched, compiled, decode
 from engine.models import adapter as adapters
@@ -155,10 +156,17 @@ def features_stay_on_the_cpu(patch: pytest.MonkeyPatch) -> None:
     patch.setattr(FeatureCache, "read", stays)
 
 
+def stops_on_the_cpu(patch: pytest.MonkeyPatch) -> None:
+    def ended(input_ids: torch.Tensor, *_: Any, **__: Any) -> torch.Tensor:
+        return torch.zeros(len(input_ids), dtype=torch.bool)
+
+    patch.setattr(decode, "ended_by", lambda _cancelled: StoppingCriteriaList([ended]))
+
+
 FAULTS = {
     "decoupled": forget(decode),
     "sampled": forget(adapters),  # the prompt's ids
-    "hooked": forget(decode),
+    "hooked": stops_on_the_cpu,
     "cached": features_stay_on_the_cpu,
     "batch": forget(batched),
     "drafted": forget(draft_loop),
