@@ -18,7 +18,6 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import NoReturn
 
-from engine.cli.common import say
 from engine.errors import StageScopeError
 from engine.plain_files import advice, reason
 from engine.quoting import quoted, shown
@@ -44,9 +43,11 @@ COMMANDS = {
 
 def main(arguments: list[str] | None = None) -> int:
     given = sys.argv[1:] if arguments is None else arguments
-    options = _parser(given).parse_args(given)
-    _print_anywhere()
     try:
+        from engine.cli.common import say  # imports much, which Ctrl-C may end
+
+        options = _parser(given).parse_args(given)
+        _print_anywhere()
         code = int(options.run(options))
         sys.stdout.flush()
         return code
@@ -54,7 +55,7 @@ def main(arguments: list[str] | None = None) -> int:
         say(str(error))
         return 2
     except KeyboardInterrupt:
-        say("Stopped.")
+        sys.stderr.write("Stopped.\n")
         return 130
     except OSError as error:  # a full disk, or a closed pipe, as to `head`
         if not isinstance(error, BrokenPipeError):

@@ -315,7 +315,7 @@ def verify(
     own, answer = _split(options, ("prompt", "runs", "batch"), VERIFIED)
     names = [registry.entry(name).name for name in _names(models)]
     number = min(SAMPLES, len(found.samples)) if samples is None else samples
-    chosen = choose(found.samples, _number("samples", number, least=0))
+    chosen = choose(found.samples, _number("samples", number))
     request = VerifyRequest(tuple(names), chosen, **_typed(VerifyRequest, own), **answer)
     job = VerifyJob(request=request, dataset=str(found.root))
     _finish([job], progress)

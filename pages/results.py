@@ -31,6 +31,8 @@ NONE_YET = (
     "once, and each result is saved as soon as it is measured:"
 )
 CHOOSE = "Choose one or more runs above."
+NOT_YET = "The chosen run has no results yet: come back when its first sample is done."
+NOTHING = "The chosen run has no results: choose another one above."
 FILES = "Result files of others need no GPU: import them on the page Published files."
 
 
@@ -95,7 +97,8 @@ def show(picked: Sequence[Source]) -> None:
             notices.small("This run has new results.", "results_grown")
             st.button("Reload", key="results_again", on_click=opened_runs.shown_stamps().clear)
     if opened.table.empty:
-        notices.hint("The chosen run has no results yet: come back when its first sample is done.")
+        running = any(source.info.state == "running" for source in picked)
+        notices.hint(NOT_YET if running else NOTHING)
         return
     view(opened)
 

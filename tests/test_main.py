@@ -60,6 +60,16 @@ def test_every_command_is_in_the_help_and_found_by_its_name(
     assert places == sorted(places)
 
 
+def test_an_interrupt_while_modules_are_imported_is_no_traceback(
+    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def interrupted(_given: list[str]) -> None:
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr("engine.__main__._parser", interrupted)
+    assert main(["models"]) == 130 and capsys.readouterr().err == "Stopped.\n"
+
+
 def parser_refusal(capsys: pytest.CaptureFixture[str], *arguments: str) -> str:
     with pytest.raises(SystemExit) as ended:
         main(list(arguments))

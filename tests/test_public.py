@@ -181,7 +181,7 @@ def test_a_sample_may_be_a_file_a_folder_pictures_or_arrays(tmp_path: Path, root
         (lambda root: ss.bench(MODELS, dataset=root, samples=object()), "give a number, or ids"),
         (lambda root: ss.compare("id-1", MODELS, dataset=root, progress="x"), "progress is 'x'"),
         (lambda root: ss.compare("id-1", MODELS, dataset=root, progress=None), "progress is None"),
-        (lambda root: ss.verify(MODELS, dataset=root, samples=0), "choose a value from 1 to"),
+        (lambda root: ss.verify(MODELS, dataset=root, samples=0), "a whole number from 1"),
         (lambda root: ss.bench(MODELS, dataset=root / "gone"), "does not exist"),
         (lambda root: ss.verify(MODELS, dataset=root, words="x"), "'words' is no option"),
         (lambda root: ss.explain("id-0", "tiny-gone", "words", dataset=root), "tiny-gone"),

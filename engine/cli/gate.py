@@ -41,7 +41,7 @@ def add(commands: Any) -> None:
 
 def _gate(options: argparse.Namespace) -> int:
     if len(options.runs) != 2:
-        raise BadInput(f"gate compares two runs, and {len(options.runs):,} are named: name two.")
+        raise BadInput(f"gate compares two runs; {len(options.runs):,} named here: name two.")
     from engine.analysis import gate
     from engine.report import drawers, gate_text
 

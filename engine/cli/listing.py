@@ -78,7 +78,8 @@ def _samples(options: argparse.Namespace) -> int:
         }
         for sample in found.samples
     ]
-    for problem in found.problems:
+    unable = [reason for _, reason in reasons if reason]
+    for problem in (*found.problems, *(unable[:1] if len(unable) == len(reasons) else ())):
         say(problem)
     out(table, "\n".join(map(_sample_line, table)), options)
     return 0

@@ -47,4 +47,4 @@ def _verify(options: argparse.Namespace) -> int:
     report = {**found.certificate, "verified": good, "path": found.path and str(found.path)}
     common.out(report, found.blocks(False), options)
     outcomes = {verdict["outcome"] for verdict in found.certificate["verdicts"]}
-    return 0 if good and not outcomes & {*WRONG} else 1
+    return 0 if good and found.path and not outcomes & {*WRONG} else 1

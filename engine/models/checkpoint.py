@@ -178,11 +178,12 @@ def _entry(given: Any, path: Path) -> ModelEntry:
             f"{shown(path)}: {quoted(given)} is no entry ({why[:1].lower()}{why[1:]}): correct it; "
             f"its fields are {', '.join(Row.__struct_fields__)}."
         ) from error
-    if VARIANT_MARK in row.name:
-        raise SettingsError(
-            f"{shown(path)}: {quoted(row.name)} holds {VARIANT_MARK}, which begins the words of a "
-            "variant: rename it."
-        )
+    marks = {VARIANT_MARK: "begins the words of a variant", ",": "separates names"}
+    for mark, use in marks.items():
+        if mark in row.name:
+            raise SettingsError(
+                f"{shown(path)}: {quoted(row.name)} holds {mark}, which {use}: rename it."
+            )
     for key, allowed in _ALLOWED.items():
         if (value := getattr(row, key)) is not None and value not in allowed:
             raise SettingsError(

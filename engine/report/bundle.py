@@ -132,7 +132,9 @@ def _unzipped(data: BinaryIO | Path) -> Iterator[Path]:
                 packed.extractall(place)  # no name leads out of the folder
         except (OSError, EOFError, ValueError, NotImplementedError, RuntimeError, zlib.error,
                 zipfile.BadZipFile) as error:  # fmt: skip
-            raise StoreError(f"This ZIP cannot be unpacked ({reason(error)}).") from error
+            raise StoreError(
+                f"The ZIP cannot be unpacked ({reason(error)}): give one that `bundle` wrote."
+            ) from error
         found = [path.parent for path in Path(place).rglob(MANIFEST)]
         if len(found) != 1:
             raise StoreError(f"The ZIP has {count(len(found), 'file')} named {MANIFEST}, not one.")

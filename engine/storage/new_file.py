@@ -32,6 +32,8 @@ def refuse(path: Path) -> None:
 def make_folder(path: Path) -> None:
     """Makes a new folder, or takes an empty one; StoreError if it holds something."""
     try:
+        if any((place / HEADER).exists() for place in path.absolute().parents):
+            raise StoreError(f"{shown(path)} is in the folder of a run: name a folder elsewhere.")
         path.mkdir(parents=True, exist_ok=True)
         empty = not any(path.iterdir())
     except FileExistsError:

@@ -28,7 +28,7 @@ import msgspec
 
 from engine import plain_files
 from engine.errors import StoreError
-from engine.quoting import quoted, shown
+from engine.quoting import count, quoted, shown
 from engine.storage import json_lines
 from engine.storage import run_header as headers
 from engine.storage.json_lines import Appender, DamagedLines
@@ -51,6 +51,7 @@ class Run:
     header: Header
     state: RunState
     journal: tuple[Mapping[str, Any], ...] = ()
+    lost: int = 0  # results that its summary counts, and that are gone
     damage: DamagedLines = field(default_factory=DamagedLines)
     journal_damage: DamagedLines = field(default_factory=DamagedLines)
 
@@ -78,6 +79,9 @@ class Run:
         found = []
         if self.damage.torn and self.state != "running":
             found.append("The last line of results.jsonl is incomplete and is left out.")
+        if self.lost:
+            gone = f"{count(self.lost, 'result')} of this finished run"
+            found.append(f"At least {gone} are gone from {RESULTS}: resume it to get them again.")
         clauses = (self.damage.summary(RESULTS), self.journal_damage.summary(JOURNAL))
         found += [f"{clause}; what cannot be used is left out." for clause in clauses if clause]
         return tuple(found)
@@ -219,7 +223,10 @@ def read(folder: Path) -> Run:
         damage = DamagedLines()
         found = json_lines.read(folder / JOURNAL, partial(checked, form=Event), damage)
         journal = tuple(entry for _, entry in found)
-    return Run(folder, header, _state(folder, header), journal, journal_damage=damage)
+        state, told = _state(folder, header), _summary(folder, header).get("results")
+        lost = told - json_lines.count(folder / RESULTS) if isinstance(told, int) else 0
+    lost = max(0, lost) if state == "finished" else 0
+    return Run(folder, header, state, journal, lost, journal_damage=damage)
 
 
 def listing(base: Path) -> tuple[RunInfo, ...]:
@@ -291,13 +298,18 @@ def _locked(folder: Path) -> Appender:
     return results
 
 
-def finished(folder: Path, header: Header) -> bool:
-    """Whether the run has its summary; a damaged one, or that of another run, does not count."""
+def _summary(folder: Path, header: Header) -> dict[str, Any]:
+    """The run's summary; {} without one, for a damaged one, or for that of another run."""
     try:
         data = plain_files.read_limited(folder / SUMMARY, headers.MAX_BYTES)
-        return bool(msgspec.json.decode(data, type=dict).get("id") == header.id)
+        found: dict[str, Any] = msgspec.json.decode(data, type=dict)
     except (OSError, *plain_files.JSON_FAULTS):
-        return False
+        return {}
+    return found if found.get("id") == header.id else {}
+
+
+def finished(folder: Path, header: Header) -> bool:
+    return bool(_summary(folder, header))
 
 
 def _state(folder: Path, header: Header) -> RunState:

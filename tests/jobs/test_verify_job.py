@@ -134,6 +134,6 @@ def test_a_certificate_that_cannot_be_kept_costs_no_verdict(
     only(monkeypatch, "equal_hooked", "greedy")
     (tmp_path / "file").write_text("")
     monkeypatch.setenv("STAGESCOPE_RUNS_DIR", str(tmp_path / "file"))
-    _, found, err = verify(capsys, "--models", "tiny-llava", "--dataset", root, *QUICK)
-    assert found["path"] is None and len(found["verdicts"]) == 2
+    code, found, err = verify(capsys, "--models", "tiny-llava", "--dataset", root, *QUICK)
+    assert code == 1 and found["path"] is None and len(found["verdicts"]) == 2
     assert "certificate cannot be saved" in err

@@ -212,6 +212,15 @@ def test_a_run_with_a_damaged_summary_is_not_finished(tmp_path: Path, damaged: b
     assert run_store.listing(tmp_path)[0].state == "stopped"
 
 
+def test_a_finished_run_says_that_its_results_are_gone(tmp_path: Path) -> None:
+    folder = fabricate.run(tmp_path / "run", [ROW, fabricate.row("ev", "s1")]).folder
+    summary = json.loads((folder / run_store.SUMMARY).read_text())
+    (folder / run_store.SUMMARY).write_text(json.dumps(summary | {"results": 2}))
+    assert run_store.read(folder).problems == ()
+    (folder / run_store.RESULTS).write_bytes(b"")
+    assert "At least 2 results of this finished run are gone" in run_store.read(folder).problems[0]
+
+
 def test_a_deleted_run_is_gone_and_what_its_links_name_stays(tmp_path: Path) -> None:
     outside = tmp_path / "outside"
     outside.mkdir()
