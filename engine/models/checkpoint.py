@@ -182,7 +182,7 @@ def _entry(given: Any, path: Path) -> ModelEntry:
     for mark, use in marks.items():
         if mark in row.name:
             raise SettingsError(
-                f"{shown(path)}: {quoted(row.name)} holds {mark}, which {use}: rename it."
+                f"{shown(path)}: {quoted(row.name)} holds {mark!r}, which {use}: rename it."
             )
     for key, allowed in _ALLOWED.items():
         if (value := getattr(row, key)) is not None and value not in allowed:

@@ -18,8 +18,7 @@ from engine.storage.run_header import HEADER
 def refuse(path: Path) -> None:
     """StoreError unless the file can be made; it is made for an instant to find out."""
     try:
-        if (path.parent / HEADER).exists():
-            raise StoreError(f"{shown(path)} is in the folder of a run: name a file elsewhere.")
+        _refuse_in_run(path, "file")
         path.open("xb").close()
         path.unlink()
     except FileExistsError as error:
@@ -29,11 +28,15 @@ def refuse(path: Path) -> None:
         raise not_written(path, error, "name another file") from error
 
 
+def _refuse_in_run(path: Path, what: str) -> None:
+    if (path.parent / HEADER).exists():
+        raise StoreError(f"{shown(path)} is in the folder of a run: name a {what} elsewhere.")
+
+
 def make_folder(path: Path) -> None:
     """Makes a new folder, or takes an empty one; StoreError if it holds something."""
     try:
-        if any((place / HEADER).exists() for place in path.absolute().parents):
-            raise StoreError(f"{shown(path)} is in the folder of a run: name a folder elsewhere.")
+        _refuse_in_run(path, "folder")
         path.mkdir(parents=True, exist_ok=True)
         empty = not any(path.iterdir())
     except FileExistsError:

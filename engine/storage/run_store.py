@@ -223,9 +223,10 @@ def read(folder: Path) -> Run:
         damage = DamagedLines()
         found = json_lines.read(folder / JOURNAL, partial(checked, form=Event), damage)
         journal = tuple(entry for _, entry in found)
-        state, told = _state(folder, header), _summary(folder, header).get("results")
-        lost = told - json_lines.count(folder / RESULTS) if isinstance(told, int) else 0
-    lost = max(0, lost) if state == "finished" else 0
+        summary = _summary(folder, header)
+        state, told, lost = _state(folder, summary), summary.get("results"), 0
+        if state == "finished" and isinstance(told, int):
+            lost = max(0, told - json_lines.count(folder / RESULTS))
     return Run(folder, header, state, journal, lost, journal_damage=damage)
 
 
@@ -312,10 +313,10 @@ def finished(folder: Path, header: Header) -> bool:
     return bool(_summary(folder, header))
 
 
-def _state(folder: Path, header: Header) -> RunState:
+def _state(folder: Path, summary: Mapping[str, Any]) -> RunState:
     if json_lines.held(folder / RESULTS):
         return "running"
-    return "finished" if finished(folder, header) else "stopped"
+    return "finished" if summary else "stopped"
 
 
 def _info(folder: Path) -> RunInfo:
@@ -329,7 +330,7 @@ def _info(folder: Path) -> RunInfo:
     return RunInfo(
         id=header.id,
         folder=folder,
-        state=_state(folder, header),
+        state=_state(folder, _summary(folder, header)),
         created=header.created,
         models=plan.models,
         dataset=header.dataset.root,

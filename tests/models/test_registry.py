@@ -60,8 +60,8 @@ def test_the_first_load_of_a_process_asks_the_accelerators_memory(tiny_models: P
         ('[[models]]\nname = "a"', "has 'models', but only"),
         ("model = ", "not valid TOML"),
         ('[[model]]\nname="a"\ncheckpoint="./x"\nshows="sound"', "unknown shows 'sound': known"),
-        ('[[model]]\nname="a@events"\ncheckpoint="./x"', "'a@events' holds @"),
-        ('[[model]]\nname="a,b"\ncheckpoint="./x"', "'a,b' holds ,"),
+        ('[[model]]\nname="a@events"\ncheckpoint="./x"', "'a@events' holds '@'"),
+        ('[[model]]\nname="a,b"\ncheckpoint="./x"', "'a,b' holds ','"),
         (
             '[[model]]\nname="a"\ncheckpoint="./x"\nquantization="2bit"',
             "unknown quantization '2bit': known are 4bit, 8bit",

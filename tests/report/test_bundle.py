@@ -186,7 +186,7 @@ def test_an_existing_folder_is_not_replaced(
     (tmp_path / "out" / "mine.txt").write_text("mine")
     arguments = ["bundle", str(run.folder), "--out", str(tmp_path / "out")]
     assert main(arguments) == 2 and "exists already: name a new folder" in capsys.readouterr().err
-    assert main([*arguments[:-1], str(run.folder / "a" / "b")]) == 2
+    assert main([*arguments[:-1], str(run.folder / "inner")]) == 2
     assert "is in the folder of a run" in capsys.readouterr().err
     assert main([*arguments[:-1], str(tmp_path / "new"), "--largest", "-1"]) == 2
     assert "largest is -1" in capsys.readouterr().err and not (tmp_path / "new").exists()

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+from dataclasses import fields
 from typing import Any
 
 import pytest
 
 from engine.errors import BadInput, StoreError
 from engine.storage import run_header
-from engine.storage.plan import Plan
+from engine.storage.plan import DEFAULTS, Plan
 from tests import fabricate
 
 
@@ -67,3 +68,10 @@ def test_a_damaged_plan_is_refused(damage: dict[str, Any]) -> None:
     stored = run_header.as_json(fabricate.header())
     with pytest.raises(StoreError, match=r"run\.json"):
         run_header.parsed(stored | {"plan": stored["plan"] | damage}, "run.json")
+
+
+def test_no_setting_of_a_plan_is_forgotten() -> None:
+    apart = {"models", "samples", "warmup", "order", "order_why", "stop_after", "prompt", "decode"}
+    apart.add("perturb_seed")  # named with the perturbation
+    named = {one.name for one in fields(Plan)} - apart
+    assert named <= set(DEFAULTS)

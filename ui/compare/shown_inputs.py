@@ -37,7 +37,8 @@ def shared(requests: Sequence[RunRequest]) -> tuple[str, ...]:
 def own(requests: Sequence[RunRequest], model: str) -> list[str]:
     """The changed settings that only some runs have, this model's among them."""
     found = [words for one in requests if one.model == model for words in changed(one)]
-    return [words for words in found if words not in shared(requests)]
+    common = shared(requests) if found else ()
+    return [words for words in found if words not in common]
 
 
 def row(subject: str, requests: Sequence[RunRequest]) -> None:
