@@ -3,8 +3,6 @@
 `pip install -e .` has none of them: there the checkout is on the path as it is.
 """
 
-from __future__ import annotations
-
 from typing import Any
 
 from hatchling.builders.hooks.plugin.interface import BuildHookInterface

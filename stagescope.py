@@ -4,8 +4,6 @@ In a wheel this file is the package `stagescope`, and the folders engine/ and ui
 They import each other by these names, so both are imported from there at once.
 """
 
-from __future__ import annotations
-
 import importlib
 import sys
 from pathlib import Path

@@ -5,8 +5,6 @@ fails does not stop the others, but the exit code is then 1.  With `--quick` eac
 and keeps nothing.
 """
 
-from __future__ import annotations
-
 import argparse
 import subprocess
 import sys

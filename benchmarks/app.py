@@ -13,8 +13,6 @@ checkout, and of the one in FOLDER, in alternating order.  A figure is the media
 - start of the command `samples`, its demo dataset being there; of this checkout alone
 """
 
-from __future__ import annotations
-
 import argparse
 import os
 import re

@@ -9,8 +9,6 @@ words, and a model whose weights are shuffled.  A planted fault, the removal of 
 of parts of the picture, must not point.  Figures go to benchmarks/results/attribution.json.
 """
 
-from __future__ import annotations
-
 import json
 import os
 import re

@@ -3,8 +3,6 @@
 Boundary: computes from runs and from one timed copy; builds and runs no model.
 """
 
-from __future__ import annotations
-
 import statistics
 import time
 from collections.abc import Iterable, Sequence

@@ -3,8 +3,6 @@
 Whole pipelines of the demo models by turns, CPU time.  The run stops if an answer differs.
 """
 
-from __future__ import annotations
-
 from functools import partial
 from typing import Any
 

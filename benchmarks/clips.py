@@ -3,8 +3,6 @@
 Boundary: draws and encodes; measures nothing.
 """
 
-from __future__ import annotations
-
 from fractions import Fraction
 from pathlib import Path
 

@@ -4,8 +4,6 @@ Video-LLaVA's demo checkpoint on demo scenes, drafted by EventGPT's and by promp
 with the target alone, wall time.
 """
 
-from __future__ import annotations
-
 from benchmarks.machine import Row, demo_samples, main
 
 TARGET, DRAFTS, GAMMAS = "video-llava-demo", ("eventgpt-demo", "lookup"), (2, 5, 8)

@@ -6,8 +6,6 @@ of 2 GB is opened and 50 ms from its middle are read, in a process of its own fo
 the time and the memory.  Needs the extra `events` and faery.
 """
 
-from __future__ import annotations
-
 import json
 import subprocess
 import sys

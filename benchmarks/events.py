@@ -4,8 +4,6 @@ The demo's events, and those of the recording beside the checkout, where there i
 stops if the pictures are not equal.
 """
 
-from __future__ import annotations
-
 from functools import partial
 from pathlib import Path
 from typing import Any

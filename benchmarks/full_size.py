@@ -10,8 +10,6 @@ C++ compiler for the compiled step).  The figures of a run at full size are kept
 benchmarks/results/; with --layers or --hidden the models are small, and only --out keeps.
 """
 
-from __future__ import annotations
-
 import argparse
 import gc
 import os

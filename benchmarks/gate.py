@@ -6,8 +6,6 @@ their time, so that a run takes about 15 % longer.  The machine must be idle: a 
 is refused and run again.  The figures go to benchmarks/results/gate.json.
 """
 
-from __future__ import annotations
-
 import argparse
 import json
 import os

@@ -5,8 +5,6 @@ its new tokens, kept results opened against their number; wall time.  Each line 
 squares; its largest departure says whether the cost grows as the work does.
 """
 
-from __future__ import annotations
-
 import json
 import statistics
 import tempfile

@@ -7,8 +7,6 @@ imported files' matching ids in the same way, "accuracy" and "difference" the cl
 multiple-choice questions.  Figures go to benchmarks/results/intervals.json.
 """
 
-from __future__ import annotations
-
 import sys
 from collections.abc import Callable, Sequence
 

@@ -9,8 +9,6 @@ condition.  `--verdicts` compares instead: two columns of one demo model, and tw
 is known, by turns of 5 and 10, beside work that comes and goes.
 """
 
-from __future__ import annotations
-
 import argparse
 import io
 import json

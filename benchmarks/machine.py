@@ -4,8 +4,6 @@ A row compares one way with another: `ratio` is the median of the other's time o
 in the same turn (above 1 is faster), beside the least and the greatest of these ratios.
 """
 
-from __future__ import annotations
-
 import argparse
 import json
 import os

@@ -6,8 +6,6 @@ clone.  The first failing test is kept under NAME, such as "before" and "after";
 "gone" if the line is no longer there.
 """
 
-from __future__ import annotations
-
 import argparse
 import json
 import subprocess

@@ -7,8 +7,6 @@ accelerator computes.  Everything else is unchanged.
 Boundary: changes the job's token call in this process and hands over to Streamlit.
 """
 
-from __future__ import annotations
-
 import time
 
 PACE_S = 0.04

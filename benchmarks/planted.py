@@ -7,8 +7,6 @@ may fail.  `--only TEXT` runs faults whose names contain TEXT.  Checks of times 
 if the fault concerns them.  The figures are in results/planted.json.
 """
 
-from __future__ import annotations
-
 import argparse
 import contextlib
 import io

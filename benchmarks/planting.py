@@ -4,8 +4,6 @@
 that variable nothing is planted.
 """
 
-from __future__ import annotations
-
 import os
 
 import pytest

@@ -5,8 +5,6 @@ stages 1 and 2 together: a clip to pixels, decoded whole and processed by the pr
 engine.  By turns with one thread, CPU time.
 """
 
-from __future__ import annotations
-
 import tempfile
 from collections.abc import Callable, Sequence
 from functools import partial

@@ -4,8 +4,6 @@ Boundary: configurations and a stand-in tokenizer; nothing is read from disk or 
 tokenizer knows one token per word, so prompts are about as long as with the real one.
 """
 
-from __future__ import annotations
-
 import importlib
 from collections.abc import Callable
 from typing import Any

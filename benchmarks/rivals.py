@@ -6,8 +6,6 @@ makes one out of PyAV's, under the names torchcodec looks for.
 Boundary: each rival is a function from a path and indices to frames [H, W, 3] RGB.
 """
 
-from __future__ import annotations
-
 import re
 from collections.abc import Callable, Sequence
 from importlib.metadata import PackageNotFoundError, version

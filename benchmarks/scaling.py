@@ -6,8 +6,6 @@ while every worker is at work.  Beside it, in the same rounds, 1 and 2 plain pro
 what the machine itself gives.
 """
 
-from __future__ import annotations
-
 import argparse
 import json
 import os

@@ -5,8 +5,6 @@ and 4 threads; then `transformers serve` with the demo LLaVA beside the same mod
 by turns, where its packages are installed.
 """
 
-from __future__ import annotations
-
 import subprocess
 import sys
 import tempfile

@@ -3,8 +3,6 @@
 Whole runs on one sample by turns, wall time of the stage.  Stage 4: decoding.py.
 """
 
-from __future__ import annotations
-
 from benchmarks.machine import QUESTION, Row, demo_adapters, demo_samples, main, row
 
 

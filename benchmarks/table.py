@@ -5,8 +5,6 @@ ratios, of single figures, or of growth; those of accelerators come last.  `--wr
 into benchmarks/results/speed-tables.md.
 """
 
-from __future__ import annotations
-
 import json
 import sys
 from collections.abc import Iterator, Sequence

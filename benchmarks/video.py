@@ -5,8 +5,6 @@ made for the run.  All with one thread and by turns, CPU time.  The run stops if
 are not those of a whole decoding.
 """
 
-from __future__ import annotations
-
 import os
 import subprocess
 import sys

@@ -4,8 +4,6 @@ Boundary: finds the command and maps exceptions to exit codes: 2 for a user erro
 else.  The commands are modules in engine/cli/.
 """
 
-from __future__ import annotations
-
 import argparse
 import errno
 import importlib

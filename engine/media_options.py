@@ -3,8 +3,6 @@
 Texts are those of the command line, links and rows.  Times are whole microseconds.
 """
 
-from __future__ import annotations
-
 import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, fields

@@ -4,8 +4,6 @@ The stage colours keep 3:1 against the light and the dark ground and stay
 apart for the three kinds of colour blindness; the model colours always stand beside a name.
 """
 
-from __future__ import annotations
-
 from collections.abc import Mapping, Sequence
 
 UNACCOUNTED = "unaccounted"

@@ -5,8 +5,6 @@ So a file is opened without blocking, checked through its descriptor, and read u
 Time, Count and the others are the ranges of numbers in such files.
 """
 
-from __future__ import annotations
-
 import errno
 import os
 import secrets

@@ -1,7 +1,5 @@
 """Common questions, the rules for a valid question, and the forms of multiple-choice questions."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from string import ascii_uppercase

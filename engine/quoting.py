@@ -3,8 +3,6 @@
 Imports nothing of the project, so that every module may use it.
 """
 
-from __future__ import annotations
-
 import reprlib
 from collections.abc import Iterable
 

@@ -5,8 +5,6 @@ overrides the default.  `VARIABLES` lists all environment variables.  Both files
 the current folder, in this user's configuration folder, and beside the code.
 """
 
-from __future__ import annotations
-
 import os
 import tomllib
 from contextlib import suppress

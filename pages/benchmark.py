@@ -4,8 +4,6 @@ The run is a job in the engine's queue: it continues when the user opens another
 browser.
 """
 
-from __future__ import annotations
-
 import streamlit as st
 
 from engine import settings

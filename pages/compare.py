@@ -1,7 +1,5 @@
 """Compare: one sample, up to six columns, one question; answers and stage times side by side."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from dataclasses import dataclass
 

@@ -1,7 +1,5 @@
 """Models: their checkpoints, whether they can run here, memory use, and the feature cache."""
 
-from __future__ import annotations
-
 import contextlib
 import re
 import time

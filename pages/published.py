@@ -1,7 +1,5 @@
 """Published files: result files of others, checked, corrected and compared with their claims."""
 
-from __future__ import annotations
-
 import shlex
 from collections.abc import Callable, Sequence
 from functools import partial

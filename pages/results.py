@@ -1,7 +1,5 @@
 """Results: saved runs, alone and compared, down to single answers."""
 
-from __future__ import annotations
-
 import shlex
 from collections.abc import Callable, Sequence
 

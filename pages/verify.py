@@ -1,7 +1,5 @@
 """Verify: does StageScope run and time the model's own inference, on this machine?"""
 
-from __future__ import annotations
-
 import time
 from collections.abc import Mapping, Sequence
 from dataclasses import replace

@@ -1,7 +1,5 @@
 """Odd addresses: every parameter of a page with values that no widget writes."""
 
-from __future__ import annotations
-
 import ast
 import random
 import re

@@ -1,7 +1,5 @@
 """What several tests share: a cache of their own, tiny models, real recordings."""
 
-from __future__ import annotations
-
 import faulthandler
 import gc
 import io

@@ -1,7 +1,5 @@
 """Rows and runs made by hand: figures that a test can work out, and no model."""
 
-from __future__ import annotations
-
 import json
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace

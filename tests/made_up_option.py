@@ -3,8 +3,6 @@
 Run in a process of its own (test_made_up_option.py does); prints the places where it was found.
 """
 
-from __future__ import annotations
-
 import argparse
 import sys
 from collections.abc import Callable

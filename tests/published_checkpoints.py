@@ -4,8 +4,6 @@ The key layouts, the split into shards, the fields of config.json and the tokeni
 releases'; only the sizes are not.  Each starts as a checkpoint of tests/tiny.py.
 """
 
-from __future__ import annotations
-
 import json
 from pathlib import Path
 from typing import Any, Literal

@@ -1,7 +1,5 @@
 """A dataset root with a few records, for runs with tiny models."""
 
-from __future__ import annotations
-
 import json
 from collections.abc import Sequence
 from pathlib import Path

@@ -4,8 +4,6 @@ last letter, is what they said before (tests/approved): a change is seen, not wh
 `python -m tests.test_approved` writes the files anew; read their differences before you keep them.
 """
 
-from __future__ import annotations
-
 import json
 import re
 import tempfile

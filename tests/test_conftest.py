@@ -1,7 +1,5 @@
 """A test that hangs ends alone, also where it hangs after it has failed."""
 
-from __future__ import annotations
-
 import subprocess
 import sys
 import time

@@ -1,7 +1,5 @@
 """The documents: what they name exists, their commands parse, and their drawing is current."""
 
-from __future__ import annotations
-
 import contextlib
 import inspect
 import io

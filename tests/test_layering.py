@@ -1,7 +1,5 @@
 """Who may import whom, and what importing costs."""
 
-from __future__ import annotations
-
 import ast
 import os
 import subprocess

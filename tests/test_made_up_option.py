@@ -1,7 +1,5 @@
 """An option that is described in RunOptions is everywhere where options are."""
 
-from __future__ import annotations
-
 import subprocess
 import sys
 from pathlib import Path

@@ -1,7 +1,5 @@
 """The command line: what it prints, on which stream, and its exit codes."""
 
-from __future__ import annotations
-
 import json
 from pathlib import Path
 from typing import Any

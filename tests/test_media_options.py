@@ -1,7 +1,5 @@
 """Windows, splits and perturbations as texts."""
 
-from __future__ import annotations
-
 import pytest
 
 from engine.errors import BadInput

@@ -1,7 +1,5 @@
 """The colours of columns: one order of them everywhere."""
 
-from __future__ import annotations
-
 from engine import palette
 
 

@@ -1,7 +1,5 @@
 """Only regular files are opened, and no more of them is read than a stated size."""
 
-from __future__ import annotations
-
 import os
 import socket
 from collections.abc import Iterator

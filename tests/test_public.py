@@ -1,7 +1,5 @@
 """What programs and notebooks call: the results are the engine's own, and nothing mixes."""
 
-from __future__ import annotations
-
 import asyncio
 import json
 import shutil

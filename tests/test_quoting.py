@@ -1,7 +1,5 @@
 """Messages repeat at most 80 characters of a value; numbers, plurals and lists are words."""
 
-from __future__ import annotations
-
 import pytest
 
 from engine import quoting

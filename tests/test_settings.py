@@ -1,7 +1,5 @@
 """Environment over file over default, and what is refused."""
 
-from __future__ import annotations
-
 from pathlib import Path
 
 import pytest

@@ -1,7 +1,5 @@
 """Spans on a run's clock, and the probe that adds up time inside modules."""
 
-from __future__ import annotations
-
 import threading
 import time
 

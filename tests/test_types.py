@@ -1,7 +1,5 @@
 """The metrics' formulas, and what a request refuses."""
 
-from __future__ import annotations
-
 import pytest
 
 from engine.errors import BadInput

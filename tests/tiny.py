@@ -3,8 +3,6 @@
 They go through the same registry, loaders and adapters as every other model.
 """
 
-from __future__ import annotations
-
 from pathlib import Path
 from typing import Any
 

@@ -1,7 +1,5 @@
 """Write the demo scenes that ship ready-made: `python -m tools.first_scenes`."""
 
-from __future__ import annotations
-
 import tempfile
 import zipfile
 from pathlib import Path

@@ -3,8 +3,6 @@
 `python -m tools.pins`, in an environment whose tests have passed.
 """
 
-from __future__ import annotations
-
 import tomllib
 from importlib.metadata import version
 

@@ -10,8 +10,6 @@ replaced by a mark.  FILE explains differences: lines of "NAME of a command: why
 a difference has no reason.
 """
 
-from __future__ import annotations
-
 import argparse
 import csv
 import difflib

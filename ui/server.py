@@ -4,8 +4,6 @@ A page of another origin, such as another port of this machine, may neither open
 nor show it in a frame.  `streamlit run` has no place for such a check.
 """
 
-from __future__ import annotations
-
 import sys
 
 import streamlit as st

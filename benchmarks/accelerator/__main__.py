@@ -10,8 +10,6 @@ Needs the requirements of the project; parts whose packages are missing say so. 
 Exit code 1 if a part failed.
 """
 
-from __future__ import annotations
-
 import argparse
 import json
 import os

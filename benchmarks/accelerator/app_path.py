@@ -7,8 +7,6 @@ noted with its error, and the others go on; the exit code is then 1.
 Boundary: asks the engine and compares its answers; makes no files but the figures.
 """
 
-from __future__ import annotations
-
 import argparse
 import os
 import sys

@@ -3,8 +3,6 @@
 Boundary: reads the parts' files in a folder and writes one; measures nothing.
 """
 
-from __future__ import annotations
-
 import json
 import re
 from collections import Counter

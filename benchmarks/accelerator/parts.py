@@ -3,8 +3,6 @@
 Boundary: a list; runs nothing.
 """
 
-from __future__ import annotations
-
 import argparse
 from collections.abc import Iterator
 from dataclasses import dataclass

@@ -7,8 +7,6 @@ scenes in the form of a real dataset.  What is there already is not made again.
 Boundary: writes one folder; measures nothing.
 """
 
-from __future__ import annotations
-
 import argparse
 import json
 import shutil

@@ -4,8 +4,6 @@ Attributes are looked for by key words only, so that slightly different wordings
 rules for options are in docs/results.md (Accuracy).
 """
 
-from __future__ import annotations
-
 import re
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence

@@ -10,8 +10,6 @@ that it was faster than each of the others.  All of these tests have to succeed,
 correction for their number.
 """
 
-from __future__ import annotations
-
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace

@@ -11,8 +11,6 @@ With several samples a sequence therefore counts once in an interval, and a conc
 sequences.
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterable, Sequence
 from dataclasses import asdict, dataclass
 from itertools import chain

@@ -18,8 +18,6 @@ stronger.
 Fewer than MIN_CLUSTERS clusters give no interval.
 """
 
-from __future__ import annotations
-
 import math
 from collections.abc import Callable, Hashable, Sequence
 from dataclasses import dataclass

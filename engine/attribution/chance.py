@@ -14,8 +14,6 @@ two p counts.  Most random tokens are far less likely than any word that a model
 place is named for words of which it gives a token less than LEAST_PROBABLE, whatever p is.
 """
 
-from __future__ import annotations
-
 from collections.abc import Collection
 
 import numpy as np

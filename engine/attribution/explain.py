@@ -5,8 +5,6 @@ most, then frames or event images one by one (docs/attribution.md).  Features ne
 cache and are never written to it.
 """
 
-from __future__ import annotations
-
 import time
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import replace

@@ -7,8 +7,6 @@ picture; event pictures of different sizes are shares of the largest, because al
 corner of the sensor.
 """
 
-from __future__ import annotations
-
 import math
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass

@@ -1,7 +1,5 @@
 """An explanation as a picture: the heat map over what the model was shown."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 
 import numpy as np

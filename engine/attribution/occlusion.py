@@ -5,8 +5,6 @@ the sizes of the whole stream.  A pixel shows its last event, so painting the bo
 background gives the same picture, bit for bit; a test compares both.
 """
 
-from __future__ import annotations
-
 import hashlib
 from collections.abc import Iterator
 from dataclasses import dataclass, replace

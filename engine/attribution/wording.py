@@ -1,7 +1,5 @@
 """The words of an explanation: which tokens of an answer they are, and the explanation in words."""
 
-from __future__ import annotations
-
 import re
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass

@@ -8,8 +8,6 @@ Who is first changes with each repeat.  Both use the same cores, because the cor
 differ more than the sides.  The headers of both runs record the ID.
 """
 
-from __future__ import annotations
-
 import os
 import subprocess
 import sys

@@ -4,8 +4,6 @@ Memory does not grow with the run: medians cover the last WINDOW results, and th
 failures are kept.
 """
 
-from __future__ import annotations
-
 import statistics
 import threading
 import time

@@ -3,8 +3,6 @@
 Nothing is run, and the sample's files are not copied.
 """
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from itertools import zip_longest

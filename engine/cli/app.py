@@ -1,7 +1,5 @@
 """app: the app in a browser, in a process that checks who asks (ui/server.py)."""
 
-from __future__ import annotations
-
 import argparse
 import os
 import socket

@@ -6,8 +6,6 @@ Exit code 0 if all results are answers, 1 if some failed, 2 for a user error, 13
 run is saved).
 """
 
-from __future__ import annotations
-
 import argparse
 import os
 import shlex

@@ -3,8 +3,6 @@
 Exit code 0 if every model answered, 2 for a user error, 1 otherwise.
 """
 
-from __future__ import annotations
-
 import argparse
 from collections.abc import Iterator, Sequence
 from dataclasses import asdict

@@ -1,7 +1,5 @@
 """demo: make the demo dataset or a multiple-choice set of scenes, or evaluate the demo models."""
 
-from __future__ import annotations
-
 import argparse
 import re
 from pathlib import Path

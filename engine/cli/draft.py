@@ -4,8 +4,6 @@ Exit code 0 if every drafted answer equals the target's own (ties within roundin
 if one does not or a sample failed, 2 for a user error and if all samples failed.
 """
 
-from __future__ import annotations
-
 import argparse
 from collections.abc import Iterator
 from typing import Any

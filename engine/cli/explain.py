@@ -1,7 +1,5 @@
 """explain: which part of the input chosen words of an answer rest on."""
 
-from __future__ import annotations
-
 import argparse
 from pathlib import Path
 from typing import Any

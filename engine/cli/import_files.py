@@ -1,7 +1,5 @@
 """import: published result files, their figures, and what the audit finds in them."""
 
-from __future__ import annotations
-
 import argparse
 from dataclasses import asdict
 from pathlib import Path

@@ -4,8 +4,6 @@
 for a folder or a name on the hub into models.toml, without network.  Only `download` uses it.
 """
 
-from __future__ import annotations
-
 import argparse
 from dataclasses import replace
 from typing import Any, get_args

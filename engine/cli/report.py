@@ -1,7 +1,5 @@
 """report: runs in every format of reports; published result files as a document."""
 
-from __future__ import annotations
-
 import argparse
 import os
 import re

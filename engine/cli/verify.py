@@ -3,8 +3,6 @@
 Exit code 0 if each model is verified and all checks were done, 1 otherwise, 2 for a user error.
 """
 
-from __future__ import annotations
-
 import argparse
 from typing import Any
 

@@ -6,8 +6,6 @@ the same tokens as in a single run.  A row that has ended stays in the batch, bu
 counted.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any

@@ -9,8 +9,6 @@ A failure is recorded as text, not raised, because the eager step always works. 
 time.
 """
 
-from __future__ import annotations
-
 import os
 import time
 from collections import OrderedDict

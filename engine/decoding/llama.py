@@ -8,8 +8,6 @@ For any other model (quantized, hooked, on several devices, another attention) `
 and the model's own forward() is used.
 """
 
-from __future__ import annotations
-
 from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 

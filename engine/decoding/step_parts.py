@@ -6,8 +6,6 @@ every layer.  Matrix times vector is written as product and sum, which a compile
 surrounds it.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable, Sequence
 from typing import Any, NamedTuple
 

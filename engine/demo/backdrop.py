@@ -1,7 +1,5 @@
 """Sky and ground of a demo scene, painted per pixel at the size of a frame (160 x 120)."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 
 import numpy as np

@@ -3,8 +3,6 @@
 Metres: x to the right of the lane's middle, y above the road, z ahead of the lens.
 """
 
-from __future__ import annotations
-
 import math
 from dataclasses import dataclass
 

@@ -1,7 +1,5 @@
 """The demo dataset, and a multiple-choice dataset of demo scenes, in the form of a real dataset."""
 
-from __future__ import annotations
-
 import json
 import random
 import shutil

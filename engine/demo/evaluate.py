@@ -1,7 +1,5 @@
 """Measures how often the demo models are right about scenes that they were not trained on."""
 
-from __future__ import annotations
-
 import tempfile
 from collections.abc import Callable, Sequence
 from pathlib import Path

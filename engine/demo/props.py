@@ -5,8 +5,6 @@ place and the time.  Random looks are fixed when a prop is created, so that it d
 within a clip.
 """
 
-from __future__ import annotations
-
 import math
 from collections.abc import Callable
 from dataclasses import dataclass

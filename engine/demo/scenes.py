@@ -1,7 +1,5 @@
 """One-second driving scenes whose content is known, drawn from a seed."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 
 import numpy as np

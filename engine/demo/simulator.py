@@ -1,7 +1,5 @@
 """A simulated event camera: frames of a scene -> brightness changes with microsecond times."""
 
-from __future__ import annotations
-
 import numpy as np
 import numpy.typing as npt
 

@@ -5,8 +5,6 @@ voice is what a kind of model can know: `event` has no colours and no time of da
 motion.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Literal

@@ -1,7 +1,5 @@
 """Writes a demo scene's files and its record, in the same form as a real recording."""
 
-from __future__ import annotations
-
 import uuid
 from pathlib import Path
 from typing import Any

@@ -4,8 +4,6 @@ The job lets brief jobs (a Compare) run between two samples, but not within one,
 are timed.  A sample that fails does not stop the others.
 """
 
-from __future__ import annotations
-
 from dataclasses import dataclass, field
 
 from engine.analysis import drafting

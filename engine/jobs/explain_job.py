@@ -3,8 +3,6 @@
 It keeps the figures and the map, not the pictures, so that many explanations fit into memory.
 """
 
-from __future__ import annotations
-
 from dataclasses import dataclass, replace
 from pathlib import Path
 

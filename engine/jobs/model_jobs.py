@@ -1,7 +1,5 @@
 """Loading, unloading and hashing a model as jobs, so that they never overlap with a run."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 from typing import ClassVar, Literal
 

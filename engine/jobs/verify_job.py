@@ -1,7 +1,5 @@
 """A verification as a job: it continues when the page changes, and can be cancelled."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass, field
 from typing import Any
 

@@ -4,8 +4,6 @@ The second clock checks the first.  Their times are compared relative to a momen
 both.
 """
 
-from __future__ import annotations
-
 import os
 import sys
 import time

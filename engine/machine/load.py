@@ -3,8 +3,6 @@
 None means "not known", never 0.
 """
 
-from __future__ import annotations
-
 import os
 import time
 from collections.abc import Sequence

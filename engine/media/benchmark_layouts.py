@@ -15,8 +15,6 @@ replaced by .npz, and a conversation is a list of turns with "value".  The lists
 given on request only, so that all keys of EVENTBENCH are assumed.
 """
 
-from __future__ import annotations
-
 import json
 import os
 import re

@@ -5,8 +5,6 @@ event_image, video and mp4; otherwise one of benchmark_layouts.py; otherwise a f
 (event_folder.py).  Files are checked to exist, and decoded when a sample is loaded.
 """
 
-from __future__ import annotations
-
 import difflib
 import re
 from collections.abc import Iterable

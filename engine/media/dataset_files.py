@@ -4,8 +4,6 @@ A record is untrusted text.  It must not make this program open a file outside i
 absolute path, a Windows path or a symbolic link.  Lists are read within limits.
 """
 
-from __future__ import annotations
-
 import json
 import os
 import re

@@ -7,8 +7,6 @@ scene; and choices, answer, task and choice_form of a multiple-choice question, 
 the forms of engine/prompts.py.
 """
 
-from __future__ import annotations
-
 import os
 import re
 from collections.abc import Mapping, Sequence

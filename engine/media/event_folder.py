@@ -6,8 +6,6 @@ by |), choice_form, answer and task.  A bad line is a problem of that line only.
 recognised by their endings and not opened.
 """
 
-from __future__ import annotations
-
 import csv
 import io
 import re

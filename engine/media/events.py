@@ -1,7 +1,5 @@
 """Event streams of files, and their pictures."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import replace

@@ -4,8 +4,6 @@ Unsupported kinds are listed too, so that the error can say how to convert the f
 A kind that can be read is one line here, and its endings below.
 """
 
-from __future__ import annotations
-
 import re
 from dataclasses import dataclass
 from pathlib import Path

@@ -1,7 +1,5 @@
 """Reads media files, sorts them by number, and names them in error messages."""
 
-from __future__ import annotations
-
 import io
 import os
 import re

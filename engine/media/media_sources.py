@@ -4,8 +4,6 @@ Every source keeps its files' bytes for the digest.  A clip may be long, so it i
 digest and refused if it has changed.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import suppress
 from dataclasses import dataclass

@@ -3,8 +3,6 @@
 Every message names a file as the user does, escaped.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable, Sequence
 from pathlib import Path
 

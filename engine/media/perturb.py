@@ -6,8 +6,6 @@ lost at 0.6.  Without a change of strength above 0 nothing here is called.  Time
 microseconds.
 """
 
-from __future__ import annotations
-
 import hashlib
 from dataclasses import replace
 

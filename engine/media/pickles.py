@@ -14,8 +14,6 @@ Formats: Python's pickle protocols 3 to 5 (docs.python.org/3/library/pickletools
 reductions of NumPy 1.x and 2.x for arrays, dtypes and scalars (`__reduce__` of each).
 """
 
-from __future__ import annotations
-
 import io
 import math
 import pickletools

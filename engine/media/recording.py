@@ -8,8 +8,6 @@ A module of readers/ gives the Recording of a file.  It reports what is wrong wi
 or Damaged, and never runs code from it.
 """
 
-from __future__ import annotations
-
 from abc import ABC, abstractmethod
 from bisect import bisect_left
 from collections.abc import Iterator

@@ -4,8 +4,6 @@ A file's name depends on the sample's files, their sizes and times of last chang
 reader.  A folder that cannot be written costs only time.
 """
 
-from __future__ import annotations
-
 import contextlib
 import hashlib
 from itertools import count

@@ -4,8 +4,6 @@ Only the wanted frames are converted to RGB and kept, so a long clip needs no mo
 short one.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable, Sequence
 from fractions import Fraction
 from pathlib import Path

@@ -6,8 +6,6 @@ refuse most of these folders without torchvision, because their processors take 
 too; here they get None for it.
 """
 
-from __future__ import annotations
-
 import importlib
 import inspect
 import warnings

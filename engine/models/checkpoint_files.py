@@ -4,8 +4,6 @@ headers of its weights, their digest.
 Nothing is unpickled, and every error is a ModelUnavailable that names the file.
 """
 
-from __future__ import annotations
-
 import contextlib
 import hashlib
 import json

@@ -7,8 +7,6 @@ to T + (1 + P) rows.  As in the published code, the prompt is tokenised in two p
 <event>, joined by -200, with one BOS at the start.
 """
 
-from __future__ import annotations
-
 import warnings
 from collections.abc import Sequence
 from pathlib import Path

@@ -4,8 +4,6 @@ Listing models imports neither torch nor transformers: the registry imports an a
 use, and transformers' own tables are read from the text of its module.
 """
 
-from __future__ import annotations
-
 import ast
 import importlib.util
 from collections.abc import Callable, Mapping

@@ -4,8 +4,6 @@ Loading a model never downloads.  huggingface_hub shows the progress and resumes
 downloads.
 """
 
-from __future__ import annotations
-
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any

@@ -1,7 +1,5 @@
 """LLaVA-1.5 and Video-LLaVA: one placeholder token in the prompt per visual row."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from itertools import islice
 from pathlib import Path

@@ -3,8 +3,6 @@
 It uses no network, runs no code from the checkpoint, and never leaves a weight at a random value.
 """
 
-from __future__ import annotations
-
 import pickle
 import re
 import warnings

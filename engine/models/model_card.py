@@ -6,8 +6,6 @@ transformers' configuration classes (a test compares them).  Where only the chec
 knows how many visual tokens a sample gives, a number is assumed, and the sentence says so.
 """
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path

@@ -4,8 +4,6 @@ Text is only appended, so comments and other entries stay as they are; the whole
 entries before it is replaced.
 """
 
-from __future__ import annotations
-
 import json
 import os
 import re

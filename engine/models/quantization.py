@@ -4,8 +4,6 @@ bitsandbytes through transformers, only on CUDA.  Only the linear layers of the 
 quantized: the vision tower, the projector, the adaptor and the head stay in the entry's dtype.
 """
 
-from __future__ import annotations
-
 import logging
 from importlib.util import find_spec
 from typing import Any

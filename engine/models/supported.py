@@ -5,8 +5,6 @@ family "transformers" needs a model_type that transformers knows, a processor, a
 chat template.  Whatever cannot run is a ModelUnavailable that says what to do.
 """
 
-from __future__ import annotations
-
 from collections.abc import Collection, Mapping
 from pathlib import Path
 from typing import Any

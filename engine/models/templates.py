@@ -8,8 +8,6 @@ limits, and macOS none of memory: there only the caller's time limit holds.
 transformers' own function renders, so the text is that of tokenizer.apply_chat_template().
 """
 
-from __future__ import annotations
-
 import json
 import subprocess
 import sys

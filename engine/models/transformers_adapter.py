@@ -10,8 +10,6 @@ nested as in Qwen3-VL; the feature cache keeps them by name.  What is only true 
 a row of families.py.  A model without the seam runs in hooked mode only.
 """
 
-from __future__ import annotations
-
 import copy
 import inspect
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence

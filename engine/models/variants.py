@@ -5,8 +5,6 @@ that requests, rows, plans, keys and certificates need no second concept.  A wor
 entry's own value is dropped, so llava-demo@image is llava-demo.
 """
 
-from __future__ import annotations
-
 import difflib
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from contextlib import suppress

@@ -11,8 +11,6 @@ try_sample() times stage 4 by the target alone and drafted, in alternating pairs
 once.
 """
 
-from __future__ import annotations
-
 import statistics
 import time
 from collections.abc import Callable, Sequence

@@ -1,7 +1,5 @@
 """What a drafting asks for, and what the trial of a sample measured."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass, field
 from typing import Literal
 

@@ -5,8 +5,6 @@ from the folder can run code: diskcache would unpickle values, so `BytesOnly` re
 failure of the folder is a CacheError; the caller continues without the cache and adds a note.
 """
 
-from __future__ import annotations
-
 import errno
 import hashlib
 import json

@@ -6,8 +6,6 @@ space, are added.  They are computed after the clock has stopped: by one more pr
 mode from the scores of the model's own generate().
 """
 
-from __future__ import annotations
-
 import math
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import ExitStack, contextmanager

@@ -3,8 +3,6 @@
 It runs after the run's clock has stopped.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable, Sequence
 from functools import partial
 from itertools import takewhile

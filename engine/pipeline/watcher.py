@@ -1,7 +1,5 @@
 """Callbacks that the engine calls during a run, a batch, a dataset run or a verification."""
 
-from __future__ import annotations
-
 from engine import media
 from engine.types import Doing, Media, MediaKind, MediaOptions, Sample
 

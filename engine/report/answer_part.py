@@ -1,7 +1,5 @@
 """The figures of an answer, worded once for the terminal, cards and pages."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from dataclasses import dataclass
 

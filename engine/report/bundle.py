@@ -11,8 +11,6 @@ Names, questions and answers are text everywhere.  `opened()` reads such a folde
 `page()` is a bundle of one file, without clips and runs.
 """
 
-from __future__ import annotations
-
 import hashlib
 import json
 import lzma

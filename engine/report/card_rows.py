@@ -1,7 +1,5 @@
 """A model's card as rows of text: source, size, precision, weights."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 
 from engine.models.checkpoint import ModelEntry

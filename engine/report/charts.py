@@ -4,8 +4,6 @@ A page draws a chart with st.altair_chart(width="stretch"), a file with svgs(). 
 the axis and the legend.  Importing this module imports Altair, which is slow.
 """
 
-from __future__ import annotations
-
 import json
 import re
 import subprocess

@@ -3,8 +3,6 @@
 A conclusion about chance or about two models needs an interval that excludes equality.
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterator, Sequence
 
 from engine.analysis.choice_accuracy import ALL, ChoiceAccuracy, ChoicePair

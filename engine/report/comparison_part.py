@@ -3,8 +3,6 @@
 A conclusion needs an interval that excludes equality.
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterable, Iterator
 
 from engine.analysis import machine_loads, pairs, speedup, statistics

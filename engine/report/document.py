@@ -3,8 +3,6 @@
 A model is named the fastest only if its paired intervals against all others exclude equality.
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import replace
 from math import inf

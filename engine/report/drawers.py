@@ -3,8 +3,6 @@
 Markdown and HTML escape every text: an answer cannot become markup, a link or a script.
 """
 
-from __future__ import annotations
-
 import json
 import re
 from base64 import b64encode

@@ -2,8 +2,6 @@
 https://github.com/evaleval/every_eval_ever.
 """
 
-from __future__ import annotations
-
 import shlex
 import time
 from collections.abc import Iterator, Sequence

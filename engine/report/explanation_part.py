@@ -4,8 +4,6 @@ Only documents that show charts have this part.  Without the dataset, or if it h
 the run, the figures stand without a map.
 """
 
-from __future__ import annotations
-
 import base64
 from collections.abc import Iterator
 from functools import partial

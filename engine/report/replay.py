@@ -3,8 +3,6 @@
 A bundle has it of every sample; Compare has it of the shown runs, as a page of its own.
 """
 
-from __future__ import annotations
-
 import gzip
 import json
 from base64 import b64encode

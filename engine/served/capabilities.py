@@ -4,8 +4,6 @@ A server is asked once; what it said is kept for a day, with the moment, in the 
 does not wait for it.
 """
 
-from __future__ import annotations
-
 import secrets
 import time
 from collections.abc import Mapping

@@ -5,8 +5,6 @@ the server's: upload and queue (until its headers), the first text, the rest.  V
 are not visible, so they are no spans.
 """
 
-from __future__ import annotations
-
 import base64
 from collections.abc import Mapping
 from typing import Any

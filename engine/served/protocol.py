@@ -5,8 +5,6 @@ of text is the moment at which its bytes were read.  A piece is not a token: onl
 tokens.  Memory and time are bounded, whatever the server sends.
 """
 
-from __future__ import annotations
-
 import asyncio
 import json
 import socket

@@ -1,7 +1,5 @@
 """A second clock between client and server: a relay on this machine that adds known delays."""
 
-from __future__ import annotations
-
 import socket
 import threading
 import time

@@ -4,8 +4,6 @@ Two files are appended, also of a run that is being written; the last entry for 
 and of each visit the last vote between two answers.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import closing
 from dataclasses import dataclass

@@ -3,8 +3,6 @@
 The last entry for the same words and options of an answer counts.  Pictures are not kept.
 """
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from itertools import islice
 from pathlib import Path

@@ -5,8 +5,6 @@ power failure at most the last SYNC_S seconds.  A writer locks its file itself, 
 which could be deleted; the system ends the lock with the process.  Links are not followed.
 """
 
-from __future__ import annotations
-
 import contextlib
 import json
 import os

@@ -4,8 +4,6 @@ A file is complete or absent.  It is always new: nothing that exists is replaced
 and no file is put among those of a run.
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterable
 from pathlib import Path
 

@@ -1,7 +1,5 @@
 """Digests of everything that a run's figures depend on: samples, code, checkpoints."""
 
-from __future__ import annotations
-
 import hashlib
 import json
 from collections.abc import Iterable, Sequence

@@ -6,8 +6,6 @@
 A damaged file counts as absent and is reported in one sentence.
 """
 
-from __future__ import annotations
-
 import os
 from pathlib import Path
 from typing import Annotated, TypeVar

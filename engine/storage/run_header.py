@@ -3,8 +3,6 @@
 VERSION is that of all files of a run: a run of another version is refused.
 """
 
-from __future__ import annotations
-
 import os
 import secrets
 from collections.abc import Mapping

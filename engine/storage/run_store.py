@@ -11,8 +11,6 @@
 Every failure is a StoreError of one sentence.  The wall clock is used for names and dates only.
 """
 
-from __future__ import annotations
-
 import json
 import math
 import os

@@ -8,8 +8,6 @@ The type of a line of results.jsonl is in result_rows.py, that of a run's header
 summary.json is written for other programs; only its id is read.
 """
 
-from __future__ import annotations
-
 from typing import Annotated, Any, Literal
 
 import msgspec

@@ -4,8 +4,6 @@ Nothing relies on what a way reports: logits come from a hook on the language mo
 hooks on the vision modules count encodings, in the same manner for every way.
 """
 
-from __future__ import annotations
-
 import copy
 import time
 from collections.abc import Callable, Sequence

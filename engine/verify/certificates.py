@@ -9,8 +9,6 @@ Whether one is still valid is found without hashing weights, and with torch only
 imported: a checkpoint counts as changed if its current files have not been hashed.
 """
 
-from __future__ import annotations
-
 import hashlib
 import json
 import platform

@@ -5,8 +5,6 @@ behind.
 The comparison must itself find differences that are planted in a recorded answer.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, nullcontext
 from dataclasses import dataclass, replace

@@ -4,8 +4,6 @@ A change that gives the server's answers is a diagnosis: it was run, with the sa
 unchanged run gives others.  Nothing of a server is read here.
 """
 
-from __future__ import annotations
-
 import copy
 import io
 import math

@@ -15,8 +15,6 @@ Visual rows are recomputed in float64 with NumPy, from the vision tower's output
 projector and adaptor, but without the model's code: its pooling is the project's own.
 """
 
-from __future__ import annotations
-
 import copy
 import warnings
 from collections.abc import Callable, Iterator

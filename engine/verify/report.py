@@ -3,8 +3,6 @@
 A claim is made only if all its checks passed on every sample.
 """
 
-from __future__ import annotations
-
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property

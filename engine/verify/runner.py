@@ -3,8 +3,6 @@
 If a model raises, the error becomes its row, and the other models continue.
 """
 
-from __future__ import annotations
-
 import contextlib
 import tempfile
 from collections.abc import Callable, Iterator

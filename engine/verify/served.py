@@ -4,8 +4,6 @@ Servers are not trusted: what can be computed here, with the checkpoint that `we
 compared.  Without weights only what shows in the answers themselves is judged.
 """
 
-from __future__ import annotations
-
 import base64
 import math
 import secrets

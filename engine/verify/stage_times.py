@@ -8,8 +8,6 @@ run's zero point is read on both clocks at the same moment, so a pause between t
 shift the times.
 """
 
-from __future__ import annotations
-
 import time
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import nullcontext

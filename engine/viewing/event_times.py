@@ -3,8 +3,6 @@
 Times are microseconds after the first event.
 """
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 from pathlib import Path
 from typing import NamedTuple

@@ -1,7 +1,5 @@
 """Several pictures on one sheet, in reading order."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 
 from PIL import Image as Pictures

@@ -3,8 +3,6 @@
 For people to look at: models get their frames from media_sources.py.
 """
 
-from __future__ import annotations
-
 import io
 from collections.abc import Iterable, Mapping
 from fractions import Fraction

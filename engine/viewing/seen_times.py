@@ -4,8 +4,6 @@ Times are microseconds after 0, where the first event and the first frame of the
 says which began earlier.  A file that cannot be read becomes a sentence.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable, Collection
 from dataclasses import dataclass
 from functools import partial

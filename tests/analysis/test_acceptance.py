@@ -1,7 +1,5 @@
 """Acceptance figures by hand, baselines that know chance, intervals, and what cannot be known."""
 
-from __future__ import annotations
-
 from dataclasses import replace
 
 import numpy as np

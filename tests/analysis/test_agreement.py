@@ -1,7 +1,5 @@
 """Accuracy for demo scenes alone; an overlap of words for every other reference."""
 
-from __future__ import annotations
-
 from pathlib import Path
 from typing import Any
 

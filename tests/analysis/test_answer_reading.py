@@ -1,7 +1,5 @@
 """Which option an answer names: a table of answers, and what must not be read from them."""
 
-from __future__ import annotations
-
 import pytest
 
 from engine.analysis.answer_reading import UNREADABLE, read_choice

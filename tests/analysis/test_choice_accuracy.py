@@ -1,7 +1,5 @@
 """Accuracy of fabricated answers that are known: chance, failures, repeats, clusters, pairs."""
 
-from __future__ import annotations
-
 from pathlib import Path
 from typing import Any
 

@@ -1,7 +1,5 @@
 """A model's runs, who was fastest and why, and every reason for which no model is named."""
 
-from __future__ import annotations
-
 import random
 from dataclasses import replace
 from typing import Any

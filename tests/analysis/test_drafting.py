@@ -1,7 +1,5 @@
 """The figures of a drafting by hand, its sentences, and what a request refuses."""
 
-from __future__ import annotations
-
 import json
 from dataclasses import replace
 from typing import Any

@@ -1,7 +1,5 @@
 """A gate's verdicts on runs made by hand, what it refuses, and how often it is wrong."""
 
-from __future__ import annotations
-
 import json
 import math
 from collections.abc import Callable, Iterable

@@ -1,7 +1,5 @@
 """What a busy machine does to a comparison: no verdict, and the figures of both sides."""
 
-from __future__ import annotations
-
 from pathlib import Path
 from typing import Any
 

@@ -1,7 +1,5 @@
 """Figures against values worked out by hand; sources and groups never mixed."""
 
-from __future__ import annotations
-
 from pathlib import Path
 from typing import Any
 

@@ -1,7 +1,5 @@
 """Paired comparisons: who is compared with whom, and when there is a conclusion."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any

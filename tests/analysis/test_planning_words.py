@@ -1,7 +1,5 @@
 """The forecast in sentences."""
 
-from __future__ import annotations
-
 from dataclasses import replace
 from pathlib import Path
 

@@ -1,7 +1,5 @@
 """Rows to a table: groups, labels, what a damaged row costs, and lenses of equal length."""
 
-from __future__ import annotations
-
 from pathlib import Path
 from typing import Any
 

@@ -1,7 +1,5 @@
 """Curves over the strength of a perturbation: what they count, and what is refused."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Mapping
 from dataclasses import replace
 from pathlib import Path

@@ -1,7 +1,5 @@
 """Medians, shares and intervals against values worked out by hand, scipy and simulation."""
 
-from __future__ import annotations
-
 import math
 
 import numpy as np

@@ -1,7 +1,5 @@
 """Explanations made by hand: figures that a test can work out, and no model."""
 
-from __future__ import annotations
-
 from typing import Any
 
 from msgspec.structs import replace

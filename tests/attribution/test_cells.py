@@ -1,7 +1,5 @@
 """The cells cover the picture once, and each is removed with its neighbourhood."""
 
-from __future__ import annotations
-
 import pytest
 
 from engine.attribution import explained as cells

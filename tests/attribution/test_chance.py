@@ -1,7 +1,5 @@
 """Does any part matter more than chance: few alarms on maps of nothing, and none missed."""
 
-from __future__ import annotations
-
 import numpy as np
 import pytest
 

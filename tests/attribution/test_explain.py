@@ -1,7 +1,5 @@
 """Explanations of tiny models: what is computed, in which order, and what is refused."""
 
-from __future__ import annotations
-
 import math
 from dataclasses import replace
 from pathlib import Path

@@ -1,8 +1,6 @@
 """Options and requests are checked; places and cells are found in words; an explanation that is
 kept with a run comes back as it was, without its pictures."""
 
-from __future__ import annotations
-
 from dataclasses import replace
 from pathlib import Path
 from typing import Any

@@ -1,7 +1,5 @@
 """The heat map colours the cells by their losses."""
 
-from __future__ import annotations
-
 import io
 
 import numpy as np

@@ -1,7 +1,5 @@
 """Only the named place changes, and event pictures are as if the events had been dropped."""
 
-from __future__ import annotations
-
 from dataclasses import replace
 from typing import Any
 

@@ -1,7 +1,5 @@
 """An explanation in words."""
 
-from __future__ import annotations
-
 import pytest
 
 from engine.attribution import wording

@@ -1,7 +1,5 @@
 """Words are found in the answer by their characters, and become its tokens."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 
 import pytest

@@ -1,7 +1,5 @@
 """Two processes take turns: the order, the end of one, and what is refused."""
 
-from __future__ import annotations
-
 from pathlib import Path
 
 import pytest

@@ -1,7 +1,5 @@
 """Dataset runs on tiny models: what is kept, in what order, and what costs what."""
 
-from __future__ import annotations
-
 import errno
 import os
 from collections import Counter

@@ -1,7 +1,5 @@
 """Progress: what is counted, what enters a median, and clocks that jump."""
 
-from __future__ import annotations
-
 import time
 from typing import Any
 

@@ -1,7 +1,5 @@
 """A comparison as a run: rows equal to the results, finished, resumable, private to its folder."""
 
-from __future__ import annotations
-
 from dataclasses import replace
 from pathlib import Path
 

@@ -1,7 +1,5 @@
 """Dataset runs in batches: what runs together, what does not fit, what a failure costs."""
 
-from __future__ import annotations
-
 from collections import Counter
 from collections.abc import Callable
 from pathlib import Path

@@ -1,7 +1,5 @@
 """The measurement on an accelerator, made small: its parts, its driver, and what becomes of it."""
 
-from __future__ import annotations
-
 import json
 import time
 from collections.abc import Iterator

@@ -1,7 +1,5 @@
 """The benchmark of decoding, on a tiny model: other tokens and other counts are no figure."""
 
-from __future__ import annotations
-
 from dataclasses import replace
 from pathlib import Path
 from typing import Any

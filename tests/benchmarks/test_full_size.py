@@ -1,7 +1,5 @@
 """The full-size benchmark, made small: on a bare machine, and with a fault it must see."""
 
-from __future__ import annotations
-
 import json
 import os
 import subprocess

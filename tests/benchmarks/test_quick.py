@@ -1,7 +1,5 @@
 """Every benchmark runs: each measures a little and keeps nothing."""
 
-from __future__ import annotations
-
 import importlib
 import os
 import shutil

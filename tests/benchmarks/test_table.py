@@ -1,7 +1,5 @@
 """The tables of kept figures: their order, their cells, and the page that shows them."""
 
-from __future__ import annotations
-
 import json
 from pathlib import Path
 from typing import Any

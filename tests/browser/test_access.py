@@ -3,8 +3,6 @@
 page_audit.js looks for the faults; a control plants each fault and sees it found.
 """
 
-from __future__ import annotations
-
 import re
 from collections.abc import Callable, Iterator
 from pathlib import Path

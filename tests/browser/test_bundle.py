@@ -1,7 +1,5 @@
 """A bundle opened as a file: nothing runs that is not ours, and every text is text."""
 
-from __future__ import annotations
-
 from pathlib import Path
 
 import pytest

@@ -1,7 +1,5 @@
 """The Compare page as a person meets it: Run, cards that grow, six columns, Cancel, own files."""
 
-from __future__ import annotations
-
 import re
 from collections.abc import Iterator
 from pathlib import Path

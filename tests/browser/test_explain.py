@@ -1,7 +1,5 @@
 """From an answer to the map of what the answer rests on, with the keyboard."""
 
-from __future__ import annotations
-
 import re
 
 import pytest

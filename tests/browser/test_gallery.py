@@ -1,7 +1,5 @@
 """The gallery and the keys that step through samples, in a browser."""
 
-from __future__ import annotations
-
 import json
 import re
 from urllib.parse import quote

@@ -1,7 +1,5 @@
 """Published files as a person meets them: dropped, judged, corrected, kept under a link."""
 
-from __future__ import annotations
-
 import re
 
 import pytest

@@ -1,7 +1,5 @@
 """The wheel, installed where no checkout is: its commands, and its app with its checks."""
 
-from __future__ import annotations
-
 import http.server
 import os
 import subprocess

@@ -1,7 +1,5 @@
 """The replay of a comparison as a person sees it."""
 
-from __future__ import annotations
-
 import re
 import shutil
 from pathlib import Path

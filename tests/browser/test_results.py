@@ -1,7 +1,5 @@
 """A dataset run as a person meets it: started, left, resumed, read in Results, voted on, judged."""
 
-from __future__ import annotations
-
 import re
 import shutil
 from collections.abc import Callable

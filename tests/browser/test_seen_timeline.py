@@ -1,7 +1,5 @@
 """The tab "What each model saw": a person points at the time line, plays and scrubs."""
 
-from __future__ import annotations
-
 import re
 
 import pytest

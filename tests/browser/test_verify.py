@@ -1,7 +1,5 @@
 """The Verify page as a person meets it: verdicts fill in, pages are left, evidence is opened."""
 
-from __future__ import annotations
-
 import re
 
 import pytest

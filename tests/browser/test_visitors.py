@@ -1,7 +1,5 @@
 """Two visitors of a server that others can reach: nobody sees what the other one dropped."""
 
-from __future__ import annotations
-
 import re
 import tempfile
 import urllib.error

@@ -1,7 +1,5 @@
 """Commands called in this process."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 
 import pytest

@@ -1,7 +1,5 @@
 """app: what is refused before a server is started, and how it is started."""
 
-from __future__ import annotations
-
 import os
 import socket
 import sys

@@ -1,7 +1,5 @@
 """python -m engine bench: its flags, its exit codes, and a run that outlives its process."""
 
-from __future__ import annotations
-
 import json
 import os
 import signal

@@ -1,7 +1,5 @@
 """compare: what its cards tell of a certificate that is not there."""
 
-from __future__ import annotations
-
 from msgspec.structs import replace
 
 from engine.cli import compare

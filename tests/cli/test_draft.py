@@ -1,7 +1,5 @@
 """The flags of `draft` that choose what is shown of a recording."""
 
-from __future__ import annotations
-
 import argparse
 from pathlib import Path
 

@@ -1,7 +1,5 @@
 """explain: its output, its files, and how it refuses bad input."""
 
-from __future__ import annotations
-
 import io
 import json
 from pathlib import Path

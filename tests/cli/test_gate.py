@@ -1,7 +1,5 @@
 """python -m engine gate: exit codes, forms of output, user errors."""
 
-from __future__ import annotations
-
 import json
 from pathlib import Path
 from typing import Any

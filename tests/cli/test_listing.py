@@ -1,7 +1,5 @@
 """`models` and `compare` on cards, broken folders and devices that are not here."""
 
-from __future__ import annotations
-
 import json
 import shutil
 from pathlib import Path

@@ -1,7 +1,5 @@
 """Files that a user asks for are new ones, outside of runs, whatever command writes them."""
 
-from __future__ import annotations
-
 import errno
 import os
 from collections.abc import Callable

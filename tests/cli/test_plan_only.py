@@ -1,7 +1,5 @@
 """bench --plan-only: what it prints, what it refuses, and that it runs nothing."""
 
-from __future__ import annotations
-
 import json
 from pathlib import Path
 

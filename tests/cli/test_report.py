@@ -1,7 +1,5 @@
 """python -m engine report: formats, where they go, and what cannot be read."""
 
-from __future__ import annotations
-
 from pathlib import Path
 
 import pytest

@@ -1,7 +1,5 @@
 """bench --executor ray: what is refused before anything runs, and where the address comes from."""
 
-from __future__ import annotations
-
 from pathlib import Path
 
 import pytest

@@ -1,7 +1,5 @@
 """--models and --show: which variants they name, and the sentences for what they cannot."""
 
-from __future__ import annotations
-
 import argparse
 from pathlib import Path
 

@@ -1,7 +1,5 @@
 """Answers of a batch against the same prompts alone, and what makes them differ."""
 
-from __future__ import annotations
-
 import random
 from collections.abc import Iterator
 from pathlib import Path

@@ -4,8 +4,6 @@ Most of it holds whatever is made of the step, and is tried with the step as it 
 torch.compile traces is counted by a compiler that generates nothing; one test runs a real one.
 """
 
-from __future__ import annotations
-
 import gc
 import weakref
 from collections.abc import Iterator

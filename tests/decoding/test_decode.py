@@ -1,7 +1,5 @@
 """Choosing tokens, and the loop's three ends, on a language model that is a table."""
 
-from __future__ import annotations
-
 from types import SimpleNamespace
 
 import pytest

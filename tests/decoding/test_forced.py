@@ -1,7 +1,5 @@
 """Forced log-probabilities are those of the model's own generate(), alone and in a batch."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any

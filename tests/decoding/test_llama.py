@@ -1,7 +1,5 @@
 """The lean step is the model's own, bit for bit; what it does not fit is left to the model."""
 
-from __future__ import annotations
-
 import copy
 from collections.abc import Callable
 from pathlib import Path

@@ -3,8 +3,6 @@
 The tensors have no memory (device "meta"), so every tensor that lies elsewhere stands out.
 """
 
-from __future__ import annotations
-
 from typing import Any
 
 import pytest

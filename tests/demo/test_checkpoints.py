@@ -1,7 +1,5 @@
 """The shipped checkpoints: small, complete, in half precision, and right about unseen scenes."""
 
-from __future__ import annotations
-
 from pathlib import Path
 
 import pytest

@@ -1,7 +1,5 @@
 """The demo dataset has the layout of a real one, is the same each time, and is made once."""
 
-from __future__ import annotations
-
 import json
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path

@@ -1,7 +1,5 @@
 """Scenes: a seed is a scene, truth and pixels agree."""
 
-from __future__ import annotations
-
 from collections import defaultdict
 
 import numpy as np

@@ -1,7 +1,5 @@
 """The simulated event camera: polarity, order, counts, and noise that keeps the hour to itself."""
 
-from __future__ import annotations
-
 import numpy as np
 import pytest
 

@@ -1,7 +1,5 @@
 """Sentences and the parser that reads them back agree on every wording."""
 
-from __future__ import annotations
-
 import pytest
 
 from engine.analysis.answer_reading import read_attributes

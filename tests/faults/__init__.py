@@ -4,8 +4,6 @@ The tests of the verifier and `python -m benchmarks.planted` use the same list. 
 classes and modules, never one loaded model, so that it can be planted before anything is loaded.
 """
 
-from __future__ import annotations
-
 from tests.faults import caching, decoding, families, models, stages, verifier
 from tests.faults.fault import Fault
 

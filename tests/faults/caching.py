@@ -1,7 +1,5 @@
 """Faults of the feature cache and its keys."""
 
-from __future__ import annotations
-
 import itertools
 from collections.abc import Callable
 from dataclasses import replace

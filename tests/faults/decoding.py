@@ -1,7 +1,5 @@
 """Faults of stage 4: the choice of tokens, positions, ends, batches."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from dataclasses import replace
 from functools import partial

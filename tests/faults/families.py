@@ -1,7 +1,5 @@
 """Faults of the adapter for any model of transformers."""
 
-from __future__ import annotations
-
 import hashlib
 from collections.abc import Callable
 from dataclasses import replace

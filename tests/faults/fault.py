@@ -1,7 +1,5 @@
 """What a planted fault is."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from dataclasses import dataclass
 from functools import wraps

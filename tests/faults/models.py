@@ -1,7 +1,5 @@
 """Faults of the models' own code: encoding, pixels, frames, the probe's modules."""
 
-from __future__ import annotations
-
 import time
 from dataclasses import replace
 from typing import Any

@@ -1,7 +1,5 @@
 """Faults of stages and times: work in the wrong stage, wrong figures, wrong clocks."""
 
-from __future__ import annotations
-
 import itertools
 import time
 from collections.abc import Callable, Iterator

@@ -1,7 +1,5 @@
 """Faults of the verifier itself and of what certificates claim."""
 
-from __future__ import annotations
-
 from dataclasses import replace
 from typing import Any
 

@@ -1,7 +1,5 @@
 """Dataset runs in the queue: watched, cancelled, and giving way to a Compare."""
 
-from __future__ import annotations
-
 from pathlib import Path
 from typing import Any
 

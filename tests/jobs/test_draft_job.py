@@ -1,7 +1,5 @@
 """A drafting as a job and as a command: equal answers, refusals, progress, Cancel."""
 
-from __future__ import annotations
-
 import json
 from dataclasses import replace
 from pathlib import Path

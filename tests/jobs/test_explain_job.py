@@ -1,7 +1,5 @@
 """An explanation as a job: progress, Cancel, refusals, and that it waits its turn."""
 
-from __future__ import annotations
-
 from dataclasses import replace
 from typing import Any
 

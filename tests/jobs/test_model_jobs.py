@@ -1,7 +1,5 @@
 """Loading, unloading and hashing as jobs: what a page sees of them, and what Cancel leaves."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path

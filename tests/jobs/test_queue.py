@@ -1,7 +1,5 @@
 """The queue: order, positions, cancelling, giving way, and failures that stay their own."""
 
-from __future__ import annotations
-
 import re
 import threading
 import time

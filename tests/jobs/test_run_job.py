@@ -1,7 +1,5 @@
 """A run as a job: what its view shows, cancelling, heartbeat, and failures that stay its own."""
 
-from __future__ import annotations
-
 import time
 from pathlib import Path
 

@@ -1,7 +1,5 @@
 """A sweep: folders, names and plans of its runs, and how it goes on."""
 
-from __future__ import annotations
-
 from dataclasses import replace
 from pathlib import Path
 

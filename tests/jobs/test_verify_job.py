@@ -1,7 +1,5 @@
 """A verification in the queue, and on the command line."""
 
-from __future__ import annotations
-
 import json
 from pathlib import Path
 from typing import Any

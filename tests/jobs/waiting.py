@@ -1,7 +1,5 @@
 """Waiting for a job that a worker does."""
 
-from __future__ import annotations
-
 import time
 from collections.abc import Callable
 from typing import Any

@@ -1,7 +1,5 @@
 """Two clocks read at one moment, CPU time, and a thread's wait for a core."""
 
-from __future__ import annotations
-
 import sys
 from pathlib import Path
 

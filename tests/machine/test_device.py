@@ -1,7 +1,5 @@
 """Which device a run gets, what is said of one that is not there, and the space of a disk."""
 
-from __future__ import annotations
-
 from pathlib import Path
 
 import pytest

@@ -1,7 +1,5 @@
 """The rule that says when a machine is too busy, and what is never made of an unknown figure."""
 
-from __future__ import annotations
-
 from types import SimpleNamespace
 from typing import Any
 

@@ -1,7 +1,5 @@
 """A run too large for its device: said with figures, all of it freed, and the next run works."""
 
-from __future__ import annotations
-
 import gc
 import sys
 import weakref

@@ -1,7 +1,5 @@
 """The engine on a pretended accelerator, in a process of its own: see tests/pretended/device.py."""
 
-from __future__ import annotations
-
 import os
 import subprocess
 import sys

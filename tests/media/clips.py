@@ -1,7 +1,5 @@
 """Small clips for the tests, encoded as the original datasets are."""
 
-from __future__ import annotations
-
 import io
 import tempfile
 from collections.abc import Mapping, Sequence

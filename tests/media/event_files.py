@@ -1,7 +1,5 @@
 """Writes event files of the formats that others define: with faery, and EVT2.1 by hand."""
 
-from __future__ import annotations
-
 from itertools import groupby
 from pathlib import Path
 from typing import Any

@@ -1,7 +1,5 @@
 """EvQA and EventBench as they are published, and lists of other shapes."""
 
-from __future__ import annotations
-
 import json
 from pathlib import Path
 from typing import Any

@@ -1,7 +1,5 @@
 """Datasets on disk: every record is listed, whatever it holds, and no path leaves the root."""
 
-from __future__ import annotations
-
 import json
 from pathlib import Path
 from typing import Any

@@ -1,7 +1,5 @@
 """Records: boxes, options and right answers in the forms that datasets have, and refused ones."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import pytest

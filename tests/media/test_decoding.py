@@ -1,7 +1,5 @@
 """Which clips are opened: five formats by content, and nothing that leads to other files."""
 
-from __future__ import annotations
-
 from pathlib import Path
 
 import numpy as np

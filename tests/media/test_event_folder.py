@@ -1,7 +1,5 @@
 """Folders of event files, with and without windows.csv."""
 
-from __future__ import annotations
-
 from pathlib import Path
 
 import pytest

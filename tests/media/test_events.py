@@ -1,7 +1,5 @@
 """Event streams: what is normalised at the door, what is refused, and how they are drawn."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path

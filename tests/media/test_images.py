@@ -1,7 +1,5 @@
 """PNG and JPEG files: what is read, exactly, and what is refused."""
 
-from __future__ import annotations
-
 import io
 import struct
 import warnings

@@ -1,7 +1,5 @@
 """Kinds by their first bytes, then by their names; GIFs that move and GIFs that do not."""
 
-from __future__ import annotations
-
 import io
 from pathlib import Path
 

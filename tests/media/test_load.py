@@ -1,7 +1,5 @@
 """Stage 1 as a whole: which source is used, what is said about it, and what the digest is of."""
 
-from __future__ import annotations
-
 import sys
 from functools import partial
 from pathlib import Path

@@ -1,7 +1,5 @@
 """Names and sizes: how messages call a file, and how neighbours are sorted."""
 
-from __future__ import annotations
-
 import os
 from pathlib import Path
 

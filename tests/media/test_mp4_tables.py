@@ -1,7 +1,5 @@
 """Tables of an MP4 that declare too much are refused before FFmpeg takes memory for them."""
 
-from __future__ import annotations
-
 import io
 import struct
 

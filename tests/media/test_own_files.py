@@ -1,7 +1,5 @@
 """A user's own files: each is read when it is added, and a sentence says what is wrong with it."""
 
-from __future__ import annotations
-
 from pathlib import Path
 
 import numpy as np

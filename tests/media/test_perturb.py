@@ -1,7 +1,5 @@
 """Seeded changes of the input: what each one does, that seeds decide all, and that 0 is nothing."""
 
-from __future__ import annotations
-
 import hashlib
 from itertools import permutations
 from pathlib import Path

@@ -1,7 +1,5 @@
 """Decoding some packets equals decoding all: every kind of clip, and what is left to the latter."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from functools import partial
 from itertools import pairwise

@@ -1,7 +1,5 @@
 """Thumbnails: kept in a folder, made again when the files change, bounded."""
 
-from __future__ import annotations
-
 import os
 from dataclasses import replace
 from pathlib import Path

@@ -1,7 +1,5 @@
 """Clips: which frames are chosen, that they are the right ones, and what is refused."""
 
-from __future__ import annotations
-
 from functools import partial
 from pathlib import Path
 

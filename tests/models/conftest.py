@@ -1,7 +1,5 @@
 """What tests of checkpoint folders share: loading one through the registry, the release's form."""
 
-from __future__ import annotations
-
 import shutil
 from collections.abc import Callable
 from pathlib import Path

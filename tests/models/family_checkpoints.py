@@ -4,8 +4,6 @@ Each is a folder with config.json, weights, tokenizer, processor settings and a 
 from a row of family_rows.py.  A picture becomes a few dozen placeholder tokens at most.
 """
 
-from __future__ import annotations
-
 import copy
 import json
 from collections.abc import Iterable, Mapping

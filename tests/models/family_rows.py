@@ -1,7 +1,5 @@
 """The families of transformers' image-text-to-text models: a row says how one is published."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any

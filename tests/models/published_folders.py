@@ -4,8 +4,6 @@ Enough for everything that is decided before weights are read; no model can be l
 The fields and their forms are the releases', shortened to what this project or transformers reads.
 """
 
-from __future__ import annotations
-
 import json
 from collections.abc import Mapping
 from pathlib import Path

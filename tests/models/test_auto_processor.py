@@ -1,7 +1,5 @@
 """A checkpoint's own processor, built with or without torchvision."""
 
-from __future__ import annotations
-
 import shutil
 from collections.abc import Callable
 from pathlib import Path

@@ -1,7 +1,5 @@
 """A folder that cannot run is refused in one sentence that names the fault, and leaves nothing."""
 
-from __future__ import annotations
-
 import gc
 import json
 import pickle

@@ -5,8 +5,6 @@ float32 and bfloat16, and with each setting that a generation_config.json may ho
 show that the comparison can fail.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path

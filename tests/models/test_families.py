@@ -1,7 +1,5 @@
 """The tables of model types against transformers' mappings and its classes."""
 
-from __future__ import annotations
-
 from transformers.models.auto.modeling_auto import (
     MODEL_FOR_CAUSAL_LM_MAPPING_NAMES as TEXT,
 )

@@ -1,7 +1,5 @@
 """What is fetched from the hub, where it goes, and one sentence for each way it can fail."""
 
-from __future__ import annotations
-
 import errno
 import shutil
 from pathlib import Path

@@ -1,7 +1,5 @@
 """Weights are ordinary tensors, whoever loaded them: the next may use them in any mode."""
 
-from __future__ import annotations
-
 from pathlib import Path
 
 import pytest

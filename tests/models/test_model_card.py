@@ -1,7 +1,5 @@
 """A model's card: what a folder tells unloaded, what loading adds, and that results carry it."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from pathlib import Path
 

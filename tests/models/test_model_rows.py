@@ -1,7 +1,5 @@
 """The rows of models.toml: a family that is not named, what a model is shown, a download's size."""
 
-from __future__ import annotations
-
 from pathlib import Path
 
 import pytest

@@ -1,7 +1,5 @@
 """`models add`: what is written, what is left as it was, and what is refused."""
 
-from __future__ import annotations
-
 import json
 import shutil
 from pathlib import Path

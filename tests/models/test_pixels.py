@@ -1,7 +1,5 @@
 """Pixels: equal to the image processor's bit for bit."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any

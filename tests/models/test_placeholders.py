@@ -1,7 +1,5 @@
 """LLaVA and Video-LLaVA: prompts, placeholder counts and pixels against transformers' own."""
 
-from __future__ import annotations
-
 from pathlib import Path
 
 import numpy as np

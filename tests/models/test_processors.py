@@ -1,7 +1,5 @@
 """The image processor that a checkpoint names decides the pixels, with all its options."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any

@@ -1,7 +1,5 @@
 """EventGPT's projector, adaptor and pooling against a frozen reference computed without torch."""
 
-from __future__ import annotations
-
 import json
 from pathlib import Path
 from typing import Any

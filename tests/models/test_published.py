@@ -1,7 +1,5 @@
 """The released forms load: every tensor bit for bit, the prompt's ids, and no weight made up."""
 
-from __future__ import annotations
-
 import json
 from collections.abc import Callable
 from pathlib import Path

@@ -1,7 +1,5 @@
 """8-bit and 4-bit: offered where they work, one sentence elsewhere, in every key and result."""
 
-from __future__ import annotations
-
 from dataclasses import replace
 from pathlib import Path
 from typing import Any

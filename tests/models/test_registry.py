@@ -1,7 +1,5 @@
 """models.toml, availability and its reasons, and what a broken checkpoint folder gives."""
 
-from __future__ import annotations
-
 import subprocess
 import sys
 from pathlib import Path

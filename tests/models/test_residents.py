@@ -1,7 +1,5 @@
 """Which models stay in memory, which leave for another, and what each of them needs."""
 
-from __future__ import annotations
-
 import gc
 import weakref
 from collections.abc import Callable

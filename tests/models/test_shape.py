@@ -1,7 +1,5 @@
 """The sizes in config.json of any family, in the forms in which they are published."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import pytest

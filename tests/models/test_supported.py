@@ -1,7 +1,5 @@
 """Which folders are run, what they are asked, and what is refused by name before loading."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any

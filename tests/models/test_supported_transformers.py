@@ -1,7 +1,5 @@
 """Which checkpoints of transformers are run by the family "transformers", and what is refused."""
 
-from __future__ import annotations
-
 import json
 from pathlib import Path
 

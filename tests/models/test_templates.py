@@ -1,7 +1,5 @@
 """Chat templates: the text is transformers' own, and no template takes much time or memory."""
 
-from __future__ import annotations
-
 import json
 import time
 from collections.abc import Callable

@@ -1,7 +1,5 @@
 """Which questions a checkpoint declares it was trained on, and what a result says of others."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from pathlib import Path
 

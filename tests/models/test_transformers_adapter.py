@@ -1,7 +1,5 @@
 """The generic adapter: features through the cache, what is shown, what is refused, rope deltas."""
 
-from __future__ import annotations
-
 import shutil
 from collections.abc import Callable, Iterator
 from dataclasses import replace

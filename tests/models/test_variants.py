@@ -1,7 +1,5 @@
 """Variants of a model: their names and labels, and what they share with it in memory."""
 
-from __future__ import annotations
-
 from dataclasses import replace
 from pathlib import Path
 

@@ -1,7 +1,5 @@
 """The app over tiny checkpoints and a demo dataset of its own, without a browser."""
 
-from __future__ import annotations
-
 import os
 import shutil
 from collections.abc import Callable

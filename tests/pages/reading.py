@@ -1,7 +1,5 @@
 """What a page says, as a person would read it: its texts, captions and own HTML; Compare's runs."""
 
-from __future__ import annotations
-
 import re
 from html import unescape
 

@@ -1,7 +1,5 @@
 """Odd addresses through AppTest: whatever a link says, no page raises."""
 
-from __future__ import annotations
-
 import json
 import shutil
 from collections.abc import Iterator

@@ -1,7 +1,5 @@
 """The Benchmark page through AppTest: runs over tiny checkpoints, started, cancelled, resumed."""
 
-from __future__ import annotations
-
 import re
 from collections.abc import Iterator
 from dataclasses import dataclass, field

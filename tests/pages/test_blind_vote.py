@@ -1,7 +1,5 @@
 """The blind vote on Compare through AppTest: what is hidden before it, and where it is kept."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import pytest

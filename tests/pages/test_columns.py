@@ -1,7 +1,5 @@
 """Variants and up to six columns on the pages, over tiny checkpoints."""
 
-from __future__ import annotations
-
 from streamlit.testing.v1 import AppTest
 
 from tests.pages.conftest import Open

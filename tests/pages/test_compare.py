@@ -1,7 +1,5 @@
 """The Compare page through AppTest, over tiny checkpoints in the real registry."""
 
-from __future__ import annotations
-
 import base64
 import json
 import re

@@ -1,7 +1,5 @@
 """The deck on Results through AppTest: order, votes, blind mode, counts."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Iterator
 from html import unescape
 from typing import Any

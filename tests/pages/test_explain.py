@@ -1,7 +1,5 @@
 """The section "What the answer rests on" on Compare, and what Results keeps of it."""
 
-from __future__ import annotations
-
 import time
 from typing import Any
 

@@ -1,7 +1,5 @@
 """The gate on the Results page, through AppTest, over run folders made by hand."""
 
-from __future__ import annotations
-
 import json
 from collections.abc import Callable
 from typing import Any

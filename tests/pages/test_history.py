@@ -1,7 +1,5 @@
 """The questions of a visit on Compare, and a comparison kept as a run, through AppTest."""
 
-from __future__ import annotations
-
 from pathlib import Path
 
 import pytest

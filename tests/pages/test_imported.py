@@ -1,7 +1,5 @@
 """The page of published files, through AppTest: brought, judged, corrected, kept."""
 
-from __future__ import annotations
-
 from pathlib import Path
 
 import pytest

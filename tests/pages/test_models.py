@@ -1,7 +1,5 @@
 """The Models page: who the models are, why one cannot be used, loading, and the feature cache."""
 
-from __future__ import annotations
-
 import platform
 import shutil
 from collections.abc import Callable, Iterator

@@ -1,7 +1,5 @@
 """The Results page through AppTest, over run folders made by hand."""
 
-from __future__ import annotations
-
 import io
 import json
 import re

@@ -1,7 +1,5 @@
 """Sweeps on the Benchmark page and their curves on the Results page, through AppTest."""
 
-from __future__ import annotations
-
 from pathlib import Path
 
 import pytest

@@ -1,7 +1,5 @@
 """The tab "What each model saw" on the Compare page."""
 
-from __future__ import annotations
-
 import pytest
 from streamlit.testing.v1 import AppTest
 

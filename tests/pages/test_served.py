@@ -1,7 +1,5 @@
 """A served column on the pages: nothing is sent unasked, the card says who answered."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 from pathlib import Path
 

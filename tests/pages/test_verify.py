@@ -1,7 +1,5 @@
 """The Verify page through AppTest, over tiny checkpoints in the real registry."""
 
-from __future__ import annotations
-
 import json
 import re
 from dataclasses import asdict

@@ -1,7 +1,5 @@
 """Window, split and perturbation on the Compare page, through AppTest."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from pathlib import Path
 

@@ -1,7 +1,5 @@
 """Several samples through the four stages at once: answers, times, cache, failures, cancelling."""
 
-from __future__ import annotations
-
 import gc
 import json
 import weakref

@@ -1,7 +1,5 @@
 """The keys of the feature cache: each ingredient is changed, one at a time."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from pathlib import Path

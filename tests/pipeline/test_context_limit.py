@@ -1,8 +1,6 @@
 """New tokens beyond a model's context: the limit is lowered, with a note; the answer stays the
 model's own, and both limits are kept."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from itertools import chain
 from pathlib import Path

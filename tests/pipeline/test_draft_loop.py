@@ -1,7 +1,5 @@
 """The drafted answer is the target's greedy answer, whatever is drafted; and the tests can fail."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any

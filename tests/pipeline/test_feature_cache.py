@@ -1,7 +1,5 @@
 """Features on disk: round trip, keys, damage, a folder that cannot be used, and hostile content."""
 
-from __future__ import annotations
-
 import hashlib
 import json
 import os

@@ -1,7 +1,5 @@
 """Log-probabilities of the letters: against the model's own forward(), and what they change."""
 
-from __future__ import annotations
-
 import math
 from collections.abc import Iterator
 from contextlib import ExitStack

@@ -1,7 +1,5 @@
 """run(): stages, cache policies, cancelling, failures that cost only a note."""
 
-from __future__ import annotations
-
 import time
 from collections.abc import Callable
 from functools import partial

@@ -4,8 +4,6 @@ A run's own watcher records the reading of files, torch's synchronisation the wa
 methods and hooks of the model the rest.
 """
 
-from __future__ import annotations
-
 import os
 from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager

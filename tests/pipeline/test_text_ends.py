@@ -1,7 +1,5 @@
 """The text that is known after each token."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Sequence
 from itertools import pairwise
 

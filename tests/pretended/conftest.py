@@ -1,7 +1,5 @@
 """The tests here run only with STAGESCOPE_PRETENDED=1: importing the device changes the process."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from pathlib import Path
 

@@ -5,8 +5,6 @@ python -m pytest -p tests.pretended.everywhere tests/pipeline
 Not every test can pass so: some compare with tensors that they make on the CPU.
 """
 
-from __future__ import annotations
-
 import pytest
 
 from tests.pretended.device import NAME

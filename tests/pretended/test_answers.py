@@ -3,8 +3,6 @@
 A control per way: the module that makes its tensors forgets the device, which the device refuses.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path

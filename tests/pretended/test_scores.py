@@ -1,7 +1,5 @@
 """Scores, explanations and the verifier on the pretended device: as on the CPU, up to rounding."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from dataclasses import replace
 from typing import Any

@@ -1,7 +1,5 @@
 """python -m engine import: one JSON shape, one sentence per bad file, nothing heavy imported."""
 
-from __future__ import annotations
-
 import json
 import re
 import subprocess

@@ -1,7 +1,5 @@
 """The row of figures: order, units, ranges."""
 
-from __future__ import annotations
-
 from dataclasses import replace
 
 from engine.analysis.compared import ComparedModel

@@ -1,7 +1,5 @@
 """A bundle holds what was run and nothing of the machine; what was changed in it is named."""
 
-from __future__ import annotations
-
 import base64
 import gzip
 import hashlib

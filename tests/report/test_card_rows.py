@@ -1,7 +1,5 @@
 """A card's rows: every figure with its unit, and nothing said that is not known."""
 
-from __future__ import annotations
-
 from dataclasses import replace
 from typing import Any
 

@@ -1,7 +1,5 @@
 """The charts of pages and reports: order, units, colours, what is left out, and their words."""
 
-from __future__ import annotations
-
 from functools import partial
 from typing import Any
 

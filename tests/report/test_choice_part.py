@@ -1,7 +1,5 @@
 """The accuracy of multiple-choice questions in reports: conclusions only where intervals allow."""
 
-from __future__ import annotations
-
 import json
 from pathlib import Path
 from typing import Any

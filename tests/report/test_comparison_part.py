@@ -1,7 +1,5 @@
 """The first line of a comparison of two labels."""
 
-from __future__ import annotations
-
 import pytest
 
 from engine.analysis.pairs import Comparison, Verdict

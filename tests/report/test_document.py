@@ -1,7 +1,5 @@
 """What a report says: only what its runs show."""
 
-from __future__ import annotations
-
 from dataclasses import replace
 from pathlib import Path
 from typing import Any

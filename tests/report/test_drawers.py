@@ -1,7 +1,5 @@
 """Documents show what a model has said as text; an HTML file holds all it shows."""
 
-from __future__ import annotations
-
 import base64
 import hashlib
 import re

@@ -1,7 +1,5 @@
 """Records of Every Eval Ever: valid by its schema, with the report's own figures."""
 
-from __future__ import annotations
-
 import json
 import zipfile
 from pathlib import Path

@@ -1,7 +1,5 @@
 """Explanations in a report: the map of the run's own dataset, and the figures without it."""
 
-from __future__ import annotations
-
 from dataclasses import replace
 from pathlib import Path
 from typing import Any

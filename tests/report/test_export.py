@@ -1,7 +1,5 @@
 """CSV: every result, and nothing that a program would take for more than data."""
 
-from __future__ import annotations
-
 import csv
 import io
 from pathlib import Path

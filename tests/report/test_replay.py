@@ -1,7 +1,5 @@
 """The replay: recorded times, cached stages that say so, and a page of its own."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import pytest

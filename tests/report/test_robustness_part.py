@@ -1,7 +1,5 @@
 """The part of a report about perturbed runs: words, tables, charts."""
 
-from __future__ import annotations
-
 import json
 import re
 from pathlib import Path

@@ -1,7 +1,5 @@
 """A running fake server for each test, and entries that name it."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path

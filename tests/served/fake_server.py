@@ -1,7 +1,5 @@
 """A server of the tests' own that speaks the OpenAI-compatible protocol and can fail."""
 
-from __future__ import annotations
-
 import json
 import threading
 import time

@@ -7,8 +7,6 @@ leaves out the last layers of the tower, as older converters did.
 Names of keys and tensors: llama.cpp, gguf-py/gguf/constants.py and tools/mtmd/clip-impl.h.
 """
 
-from __future__ import annotations
-
 import json
 import sys
 from pathlib import Path

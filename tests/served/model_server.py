@@ -3,8 +3,6 @@
 Each fault is planted here in its own way, not by the code that looks for it.
 """
 
-from __future__ import annotations
-
 import base64
 import io
 import random

@@ -1,7 +1,5 @@
 """Which kind of server an address is, what that kind is sent, and that it is asked once."""
 
-from __future__ import annotations
-
 import socket
 from dataclasses import replace
 from typing import Any

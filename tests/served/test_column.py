@@ -1,7 +1,5 @@
 """A served column: what is sent, what a result says of it, and what it does not pretend to know."""
 
-from __future__ import annotations
-
 import base64
 import io
 from collections.abc import Callable

@@ -1,7 +1,5 @@
 """What is read of a stream, each way in which a server fails, and that nothing hangs."""
 
-from __future__ import annotations
-
 import asyncio
 import socket
 import threading

@@ -1,7 +1,5 @@
 """A hundred answers of `transformers serve` equal the local model's own."""
 
-from __future__ import annotations
-
 from dataclasses import replace
 from importlib.util import find_spec
 from itertools import islice, product

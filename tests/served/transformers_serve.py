@@ -1,7 +1,5 @@
 """`transformers serve` on this machine, with a demo checkpoint: a real server of the protocol."""
 
-from __future__ import annotations
-
 import os
 import shutil
 import socket

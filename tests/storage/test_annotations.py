@@ -1,7 +1,5 @@
 """Notes and thumbs: the last word counts, and a run at work can be marked."""
 
-from __future__ import annotations
-
 import multiprocessing
 from contextlib import closing
 from pathlib import Path

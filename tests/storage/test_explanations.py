@@ -1,7 +1,5 @@
 """Explanations kept with a run: the last one counts, and damage is told."""
 
-from __future__ import annotations
-
 import json
 from pathlib import Path
 from typing import Any

@@ -1,7 +1,5 @@
 """JSON lines: whole or not there, past torn tails, full disks and broken lines."""
 
-from __future__ import annotations
-
 import errno
 import json
 import os

@@ -1,7 +1,5 @@
 """One holder at a time, in one process and in two, and none left behind by a dead one."""
 
-from __future__ import annotations
-
 from contextlib import closing
 from pathlib import Path
 

@@ -1,7 +1,5 @@
 """Plans: their order, their limits, and back from JSON."""
 
-from __future__ import annotations
-
 from dataclasses import fields
 from typing import Any
 

@@ -1,7 +1,5 @@
 """Digests that change with what they stand for, and with nothing else."""
 
-from __future__ import annotations
-
 import ast
 import shutil
 from dataclasses import replace

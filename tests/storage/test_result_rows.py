@@ -1,7 +1,5 @@
 """A line of results.jsonl is one type: stored runs open, figures stay, every stage is in it."""
 
-from __future__ import annotations
-
 import json
 import re
 import shutil

@@ -1,7 +1,5 @@
 """Names, tags and the baseline: bounded, replaced as a whole, and never in a run's own files."""
 
-from __future__ import annotations
-
 from pathlib import Path
 
 import pytest

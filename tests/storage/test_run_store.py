@@ -1,7 +1,5 @@
 """Run folders: made, gone on with, read, listed; every trouble one sentence."""
 
-from __future__ import annotations
-
 import errno
 import json
 import os

@@ -1,7 +1,5 @@
 """What is read back is of the types that readers rely on, and unknown keys stay as they are."""
 
-from __future__ import annotations
-
 import json
 import random
 from collections.abc import Callable, Sequence

@@ -1,7 +1,5 @@
 """The comparison of two checkouts sees what differs, and nothing that a clock or a place makes."""
 
-from __future__ import annotations
-
 import json
 
 import pytest

@@ -1,7 +1,5 @@
 """RunResults made by hand, with round numbers."""
 
-from __future__ import annotations
-
 from typing import Any
 
 from engine.jobs.run_job import RunView

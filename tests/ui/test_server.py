@@ -1,7 +1,5 @@
 """The checks that `stagescope app` puts before the app."""
 
-from __future__ import annotations
-
 import asyncio
 from typing import Any
 

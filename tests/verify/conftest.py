@@ -1,7 +1,5 @@
 """One tiny model verified on one sample, quickly."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from pathlib import Path

@@ -1,7 +1,5 @@
 """Whether a certificate still says something about what runs now."""
 
-from __future__ import annotations
-
 import dataclasses
 import platform
 from pathlib import Path

@@ -1,7 +1,5 @@
 """A certificate holds while nothing has changed, and for nobody else."""
 
-from __future__ import annotations
-
 import json
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta

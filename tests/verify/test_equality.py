@@ -1,7 +1,5 @@
 """Exact, tie, mismatch: told apart by margins and rounding, not by wishes."""
 
-from __future__ import annotations
-
 from dataclasses import replace
 
 import pytest

@@ -1,7 +1,5 @@
 """Natural ends, long answers and batches, judged on recordings that are made up."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from dataclasses import replace
 

@@ -3,8 +3,6 @@
 What these tests find equal is what families.py calls proved; nothing else is offered.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
 from functools import cache, cached_property, partial

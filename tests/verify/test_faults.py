@@ -3,8 +3,6 @@
 The faults are those of tests/faults, which the benchmark of planted faults runs too.
 """
 
-from __future__ import annotations
-
 import json
 import time
 from pathlib import Path

@@ -3,8 +3,6 @@
 They need an interpreter with llama-cpp-python[server] and gguf, which LLAMA_CPP_PYTHON names.
 """
 
-from __future__ import annotations
-
 import os
 import socket
 import subprocess

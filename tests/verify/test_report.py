@@ -1,7 +1,5 @@
 """A running verification and its certificate are one report, which claims only what was found."""
 
-from __future__ import annotations
-
 import re
 from dataclasses import replace
 

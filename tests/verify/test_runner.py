@@ -1,7 +1,5 @@
 """All models and samples: a failure stays its own, a cancelled one stops, nothing is polluted."""
 
-from __future__ import annotations
-
 import threading
 from dataclasses import replace
 from pathlib import Path

@@ -1,7 +1,5 @@
 """A server is proved with the local checkpoint, or what it does otherwise is found and named."""
 
-from __future__ import annotations
-
 import base64
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import ExitStack

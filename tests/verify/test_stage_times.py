@@ -1,7 +1,5 @@
 """Verdicts on times, from runs whose times are known because they are made up here."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from dataclasses import replace
 

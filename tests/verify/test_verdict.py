@@ -1,7 +1,5 @@
 """What proves a model, which samples are chosen, what is refused."""
 
-from __future__ import annotations
-
 import pytest
 
 from engine.errors import BadInput

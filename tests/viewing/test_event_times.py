@@ -1,7 +1,5 @@
 """When events happen: counts per bin, the spans of slices, windows."""
 
-from __future__ import annotations
-
 from dataclasses import replace
 from itertools import pairwise
 from pathlib import Path

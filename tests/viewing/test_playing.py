@@ -1,7 +1,5 @@
 """Clips for a browser: their own bytes if it plays them, otherwise encoded again."""
 
-from __future__ import annotations
-
 from dataclasses import replace
 from pathlib import Path
 

@@ -1,7 +1,5 @@
 """The time line as markup: its marks, its pictures, and that nothing in it runs or is fetched."""
 
-from __future__ import annotations
-
 import re
 from dataclasses import replace
 

@@ -1,7 +1,5 @@
 """The time line of what models receive: it shows the pictures of `media.load`, at their times."""
 
-from __future__ import annotations
-
 import json
 from collections.abc import Sequence
 from dataclasses import replace

@@ -4,8 +4,6 @@ Boundary: seeds in, arrays out, stored in chunks on disk so that an interrupted 
 torch.
 """
 
-from __future__ import annotations
-
 import io
 import sys
 from collections.abc import Iterable, Iterator

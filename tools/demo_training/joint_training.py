@@ -4,8 +4,6 @@ Boundary: trained towers and a corpus in, trained networks out. The towers stay 
 features are computed once.
 """
 
-from __future__ import annotations
-
 import time
 from collections.abc import Mapping, Sequence
 from typing import Any

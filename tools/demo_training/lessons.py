@@ -4,8 +4,6 @@ Boundary: texts and truth in, tensors and a loss out. The caller passes the visu
 attributes in the training of the language model, projected features later.
 """
 
-from __future__ import annotations
-
 import re
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass

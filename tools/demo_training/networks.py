@@ -3,8 +3,6 @@
 Boundary: configurations and folders; train.py trains the weights.
 """
 
-from __future__ import annotations
-
 import json
 from collections.abc import Sequence
 from dataclasses import dataclass

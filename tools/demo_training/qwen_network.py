@@ -3,8 +3,6 @@
 Boundary: configurations and folders; qwen_training.py trains the weights.
 """
 
-from __future__ import annotations
-
 import json
 from collections.abc import Iterator
 from pathlib import Path

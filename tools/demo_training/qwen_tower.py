@@ -4,8 +4,6 @@ Boundary: pictures and labels in, a trained tower out; no text. `encode` compute
 own forward computes, for many pictures of one size at once, which is several times faster.
 """
 
-from __future__ import annotations
-
 import time
 from typing import Any
 

@@ -4,8 +4,6 @@ Boundary: a corpus in, a trained network out. One network learns two kinds of in
 the five event pictures of a scene. It answers each as far as that input shows the scene.
 """
 
-from __future__ import annotations
-
 import time
 from typing import Any
 

@@ -4,8 +4,6 @@ Boundary: text in, token ids out. Like LLaMA's where the engine depends on it: <
 with add_special_tokens, </s> ends an answer, <image> and <video> are single tokens.
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 
 import numpy as np

@@ -4,8 +4,6 @@ Boundary: pictures and labels in, a CLIPVisionModel out; no text. Training needs
 every patch: with whole-scene labels alone, accuracy stays near chance.
 """
 
-from __future__ import annotations
-
 import sys
 import time
 from collections.abc import Iterator

@@ -4,8 +4,6 @@ Boundary: the order of the stages. Each stage stores its result in the work fold
 interrupted run, or one for a single model, continues.
 """
 
-from __future__ import annotations
-
 import argparse
 from collections.abc import Callable
 from pathlib import Path

@@ -1,8 +1,6 @@
 """The sidebar of the Benchmark page: dataset, samples, models, question and run settings; what the
 planned run would cost, from an earlier run; and the command that starts it."""
 
-from __future__ import annotations
-
 import shlex
 from collections.abc import Sequence
 from dataclasses import dataclass, replace

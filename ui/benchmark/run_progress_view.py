@@ -1,7 +1,5 @@
 """The progress of the shown dataset run: results, rate, medians, failures, workers, events."""
 
-from __future__ import annotations
-
 from collections import Counter
 from collections.abc import Mapping, Sequence
 

@@ -1,7 +1,5 @@
 """The one place of the Benchmark page from which an unfinished run is resumed."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from pathlib import Path, PurePath
 

@@ -2,8 +2,6 @@
 and the known answer of the sample, which nothing tells before somebody asks for it.
 """
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 
 import streamlit as st

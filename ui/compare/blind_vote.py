@@ -4,8 +4,6 @@ It belongs to the runs that were started while names were to be hidden.  A saved
 as the deck on Results keeps votes: one for each pair of answers.
 """
 
-from __future__ import annotations
-
 import secrets
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass

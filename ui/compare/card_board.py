@@ -6,8 +6,6 @@ live region speaks only if it was on the page before its words.  Streamlit keeps
 key in the document, and a constant script makes it the live region; sentences go through st.text.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable, Mapping, Sequence
 from html import escape
 

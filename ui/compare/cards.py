@@ -4,8 +4,6 @@ Model output, errors and file names go through st.text and st.code, which show e
 literally; st.markdown gets constants and escaped text.
 """
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from html import escape as escape_html
 

@@ -1,7 +1,5 @@
 """What Compare folds away below the answers: a row of tabs, of which only the open one is drawn."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping, Sequence
 
 import streamlit as st

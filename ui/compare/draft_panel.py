@@ -1,7 +1,5 @@
 """The section "Draft" of the Compare page: speculative decoding with a model or prompt lookup."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 
 import streamlit as st

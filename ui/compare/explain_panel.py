@@ -1,7 +1,5 @@
 """What the answer rests on: a sentence of an answer is chosen, and its explanation is followed."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping, Sequence
 
 import streamlit as st

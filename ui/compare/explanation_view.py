@@ -3,8 +3,6 @@
 The words and the answer are a model's: they are shown as plain text.
 """
 
-from __future__ import annotations
-
 from html import escape
 
 import streamlit as st

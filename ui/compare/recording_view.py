@@ -6,8 +6,6 @@ field's text.  Nothing is read before a section is opened.  Files that cannot be
 sentence.
 """
 
-from __future__ import annotations
-
 from collections.abc import Mapping, Sequence
 from itertools import takewhile
 

@@ -4,8 +4,6 @@ HTML is drawn ten times a second without a chart library, and a finished bar kee
 text is escaped.
 """
 
-from __future__ import annotations
-
 import math
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass

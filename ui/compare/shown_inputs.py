@@ -1,7 +1,5 @@
 """The inputs of the shown runs: chips of changed settings, a table of all, what differs now."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 
 import streamlit as st

@@ -1,7 +1,5 @@
 """Badges beside the figures of a run: all that affects how far its times can be trusted."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from typing import Literal
 

@@ -1,7 +1,5 @@
 """Load, Unload and Full hash: buttons that queue a job, and the progress that all visitors see."""
 
-from __future__ import annotations
-
 import streamlit as st
 
 from engine.jobs import queue

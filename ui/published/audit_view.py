@@ -1,7 +1,5 @@
 """The files, and the findings of the audit rule by rule with the records concerned."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from typing import Any
 

@@ -1,7 +1,5 @@
 """One model's answers as drafts for another model, in one file or in own runs."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Iterable
 
 import streamlit as st

@@ -5,8 +5,6 @@ Kept by the files' contents (saved sets: by their sizes and times).  Kept values
 A folder can be named only if the server listens on this machine only.
 """
 
-from __future__ import annotations
-
 import hashlib
 from collections import Counter
 from collections.abc import Callable, Hashable, Iterable, Sequence

@@ -1,7 +1,5 @@
 """Charts of recorded files: the parts of a difference, acceptance against chance, claims."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from typing import Any
 

@@ -1,8 +1,6 @@
 """Two models or runs, sample by sample: a gate's verdicts on the newer one of two runs, paired
 differences, and the parts of a speed-up."""
 
-from __future__ import annotations
-
 import shlex
 from collections.abc import Callable, Sequence
 from dataclasses import replace

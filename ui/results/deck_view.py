@@ -5,8 +5,6 @@ which model gave which answer: no name, colour, time or fixed side.  The referen
 attributes are shown after the vote, blind or open.
 """
 
-from __future__ import annotations
-
 import contextlib
 import hashlib
 from collections import Counter

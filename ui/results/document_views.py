@@ -1,7 +1,5 @@
 """The views that show the engine's blocks: accuracy, robustness, references, what ran, reports."""
 
-from __future__ import annotations
-
 import shlex
 from functools import partial
 

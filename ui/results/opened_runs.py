@@ -4,8 +4,6 @@ A cache's key has the files' sizes and times of change.  Tables are shared betwe
 never changed.
 """
 
-from __future__ import annotations
-
 from collections import Counter
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass

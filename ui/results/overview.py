@@ -1,7 +1,5 @@
 """The first view of chosen runs: counts, stage bars, distributions, figures."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 
 import streamlit as st

@@ -1,8 +1,6 @@
 """The runs on Results: the field where they are chosen, and a line for each chosen one (settings,
 problems; name, tags, baseline, deletion)."""
 
-from __future__ import annotations
-
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from typing import Any

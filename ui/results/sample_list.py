@@ -1,7 +1,5 @@
 """The samples of the chosen runs as a list: filters, order, pages."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from typing import Any
 

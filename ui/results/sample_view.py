@@ -4,8 +4,6 @@ difference of two answers, a timeline.
 Questions, answers, references and errors are shown as plain text.
 """
 
-from __future__ import annotations
-
 import contextlib
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass

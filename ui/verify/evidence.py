@@ -4,8 +4,6 @@ everything else.
 Evidence may come from an untrusted file: what cannot be drawn is shown as raw text.
 """
 
-from __future__ import annotations
-
 import json
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from html import escape as escape_html

@@ -1,7 +1,5 @@
 """The list of certificates; each opens in place, one at a time, by its row or by a link."""
 
-from __future__ import annotations
-
 import json
 from collections.abc import Mapping, Sequence
 from typing import Any

@@ -3,8 +3,6 @@
 It redraws only what has changed, while a verification runs.  The open rows are in the URL.
 """
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 
 import streamlit as st

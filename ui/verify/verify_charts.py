@@ -1,7 +1,5 @@
 """Charts of a verification: times of the stages by kind of run, and ratios with their bound."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping, Sequence
 from typing import Any
 

@@ -1,7 +1,5 @@
 """Draws the engine's blocks on a page.  Texts of models and files stay plain text."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Iterable, Mapping
 from functools import partial
 

@@ -1,7 +1,5 @@
 """One of several names, as buttons or a list, two of them, numbers, questions; all in the URL."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any, Literal, TypeVar
 

@@ -4,8 +4,6 @@ Each content is encoded once (st.cache_data), because encoding is too slow for e
 get data URLs: st.image would convert WebP bytes to PNG at every rerun (0.1 s for a sheet).
 """
 
-from __future__ import annotations
-
 import base64
 from typing import Any, NamedTuple
 

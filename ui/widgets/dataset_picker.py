@@ -1,7 +1,5 @@
 """The dataset picker: a root from the settings, the demo scenes, or a typed path."""
 
-from __future__ import annotations
-
 import concurrent.futures
 from concurrent.futures import Future
 from pathlib import Path

@@ -3,8 +3,6 @@
 Only the jobs' ids are stored, so a redrawn page or another session finds the same jobs.
 """
 
-from __future__ import annotations
-
 import time
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace

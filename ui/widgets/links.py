@@ -3,8 +3,6 @@
 Streamlit silently drops a value that is not an option, and fails on text in place of a number.
 """
 
-from __future__ import annotations
-
 import re
 from collections.abc import Iterable
 

@@ -4,8 +4,6 @@ Pieces are accepted, rejected or added; each state has its own underline, so tha
 see colours.
 """
 
-from __future__ import annotations
-
 from collections import Counter
 from collections.abc import Sequence
 from html import escape

@@ -4,8 +4,6 @@ The list is in the URL.  A variant is a model that is shown something else, or h
 or quantization.  The labels of columns say what differs, and each has a colour of its own.
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 

@@ -1,8 +1,6 @@
 """Messages on a page, and answers in bordered cards.  All text goes through st.text, which shows
 every character literally."""
 
-from __future__ import annotations
-
 from base64 import b64encode
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager

@@ -3,8 +3,6 @@
 They run one after another, because each keeps the CPU busy; pages only check whether they are done.
 """
 
-from __future__ import annotations
-
 import contextlib
 import threading
 import time

@@ -3,8 +3,6 @@
 The label of a chosen value is in the URL under the widget's key, so labels are part of links.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable, Mapping
 from typing import Any
 

@@ -1,7 +1,5 @@
 """The sample of the Compare page: own files, or a dataset with its gallery."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 

@@ -1,7 +1,5 @@
 """Numbers, names and dates as a page shows them."""
 
-from __future__ import annotations
-
 import re
 from collections import Counter
 from collections.abc import Sequence

@@ -6,8 +6,6 @@ when the server stops.  Runs of these files are shown in this visit only, whatev
 those that are saved go to another folder of the session.
 """
 
-from __future__ import annotations
-
 import hashlib
 import shutil
 import tempfile

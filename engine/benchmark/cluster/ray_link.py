@@ -5,8 +5,6 @@ import, and prints freely.  The separate process keeps all of that away from the
 line.  When this side ends, the other one finds its input closed and stops everything it started.
 """
 
-from __future__ import annotations
-
 import contextlib
 import importlib.util
 import json

@@ -7,8 +7,6 @@
 The only module that imports Ray.  It ends at the end of its input, and stops Ray if it started it.
 """
 
-from __future__ import annotations
-
 import contextlib
 import json
 import os

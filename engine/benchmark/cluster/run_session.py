@@ -4,8 +4,6 @@ Only the driver writes.  If a worker ends, its tasks without a row run on anothe
 are never computed again.
 """
 
-from __future__ import annotations
-
 import time
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping

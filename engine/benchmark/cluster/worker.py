@@ -5,8 +5,6 @@ errors are returned as sentences; any other error ends the actor, and the driver
 it.
 """
 
-from __future__ import annotations
-
 import os
 import platform
 import time

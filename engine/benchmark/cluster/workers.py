@@ -5,8 +5,6 @@ A worker without tasks for its model continues with the next model.  Every task 
 comes back exactly once: done, or returned when its worker ends.
 """
 
-from __future__ import annotations
-
 import time
 from collections import Counter, deque
 from collections.abc import Callable, Iterable, Iterator, Mapping

@@ -13,8 +13,6 @@ The packets must fill the file.  Times inside a packet may be in any order, but 
 before the one in front of it.
 """
 
-from __future__ import annotations
-
 import re
 from collections.abc import Iterator
 from contextlib import contextmanager

@@ -6,8 +6,6 @@ says that the time counter overflowed, and adds 2**13 microseconds to all times 
 no header, so other bytes are recognised by their times, which then jump.
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path

@@ -10,8 +10,6 @@ memory.  Only arrays that are part of the file itself, of plain numbers and in c
 size are accepted.
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import replace

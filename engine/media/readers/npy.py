@@ -7,8 +7,6 @@ by position; a 0-d object array that holds a dict of arrays; and a 1-d object ar
 each a dict or a structured array (EventBench).  NumPy's own pickle loader is never used.
 """
 
-from __future__ import annotations
-
 import ast
 import re
 from collections.abc import Iterator

@@ -5,8 +5,6 @@ numpy.savez.html), stored or deflated.  EventBench's archive has one object arra
 whose pickle is read without executing it (pickles.py).  npy.py reads the members.
 """
 
-from __future__ import annotations
-
 import struct
 import zipfile
 import zlib

@@ -16,8 +16,6 @@ DAT: two bytes (type and size of an event), then 8 bytes per event: the time in 
 overflow after 71 minutes, then x in 14, y in 14, and p in 4 bits, little-endian.
 """
 
-from __future__ import annotations
-
 import re
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager

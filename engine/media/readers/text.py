@@ -6,8 +6,6 @@ spaces separate the values.  The unit of times stands behind their name (t_s, t[
 they are microseconds.  "x@640" (faery) states the sensor's width.
 """
 
-from __future__ import annotations
-
 import io
 import re
 from collections.abc import Iterator

@@ -1,7 +1,5 @@
 """Rules that find wrong numbers in published result files; corrections are made in reading."""
 
-from __future__ import annotations
-
 from pathlib import Path
 
 from msgspec import convert

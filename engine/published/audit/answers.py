@@ -1,8 +1,6 @@
 """Checks of answers and token counts: which model gave them, from which input, whether they are
 whole, and what was concluded from comparing them.  rules.toml says what each one looks for."""
 
-from __future__ import annotations
-
 import re
 from collections import Counter
 from collections.abc import Sequence

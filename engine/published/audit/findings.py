@@ -4,8 +4,6 @@ The rules and their sentences are in rules.toml.  A check is a function that yie
 numbers among a hit's values are the figures of its finding.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, field
 from string import Formatter

@@ -9,8 +9,6 @@ tokens per second means that N tokens took N / r; a time per token p means N p. 
 time that includes decoding.  A speed-up of s means that an answer took the target's time / s.
 """
 
-from __future__ import annotations
-
 import math
 import re
 import statistics

@@ -5,8 +5,6 @@ EventGPT's: the ratio of means, and the median over clips (each clip counts once
 its samples) with its exact interval.  A ratio whose units are in doubt is no evidence.
 """
 
-from __future__ import annotations
-
 import statistics
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field

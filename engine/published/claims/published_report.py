@@ -4,8 +4,6 @@ A part with a parameter `corrected` names models and shows ratios as recorded or
 of stages have both.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable, Mapping, Sequence
 
 from engine.analysis.acceptance import Acceptance, Range, amount

@@ -1,7 +1,5 @@
 """Splits the difference of two models' mean totals into parts."""
 
-from __future__ import annotations
-
 import math
 import statistics
 from dataclasses import dataclass

@@ -8,8 +8,6 @@ plausible either.  If the times of a file's two models differ by a factor of 100
 different units.
 """
 
-from __future__ import annotations
-
 import math
 import re
 import statistics

@@ -4,8 +4,6 @@ figures that its summary states against those of the rows.
 An unusable value becomes None and is noted as a Problem; it never becomes 0 or stops the file.
 """
 
-from __future__ import annotations
-
 import math
 import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence

@@ -15,8 +15,6 @@ answers without a prompt.  The first can be removed.  Of the second only the num
 only for EventGPT.
 """
 
-from __future__ import annotations
-
 import statistics
 from collections.abc import Mapping, Sequence
 from dataclasses import replace

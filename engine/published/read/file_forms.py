@@ -4,8 +4,6 @@ The schemas are described in docs/published-files.md, the forms are in file_form
 are not used.  Keys of nested objects are written with points: {"a": {"b": 1}} has the key "a.b".
 """
 
-from __future__ import annotations
-
 import re
 from collections.abc import Collection, Iterable, Mapping
 from pathlib import Path

@@ -1,7 +1,5 @@
 """Reads the rows and summaries of one file by its form."""
 
-from __future__ import annotations
-
 import re
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping

@@ -3,8 +3,6 @@
 `runs_dir/imported/NAME` has a file NUMBER/NAME for each file, in the order of the set.
 """
 
-from __future__ import annotations
-
 import re
 import shutil
 import tempfile

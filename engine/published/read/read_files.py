@@ -4,8 +4,6 @@ A bad file does not stop the others: a file of another kind is "unknown", with i
 message; a run that only failed is "failed" and has no figures.
 """
 
-from __future__ import annotations
-
 import json
 import os
 import re

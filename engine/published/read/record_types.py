@@ -4,8 +4,6 @@ Values keep the file's units and keys: Form.stages maps keys to parts of a run. 
 corrected records have the same order.
 """
 
-from __future__ import annotations
-
 from collections import Counter
 from collections.abc import Collection, Mapping
 from dataclasses import dataclass, field

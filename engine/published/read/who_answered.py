@@ -5,8 +5,6 @@ Visual tokens (facts of the published checkpoints): LLaVA-1.5 576 per image at i
 LLaVA-1.5 7.06 billion parameters, 13,472 MiB; Video-LLaVA has two more towers, 14,05x MiB.
 """
 
-from __future__ import annotations
-
 import re
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence

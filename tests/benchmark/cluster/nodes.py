@@ -5,8 +5,6 @@ word in each line of standard input: "add" starts a second node with one core, "
 power cut would.  Each line is answered by a line; end of input ends everything.
 """
 
-from __future__ import annotations
-
 import sys
 from typing import Any
 

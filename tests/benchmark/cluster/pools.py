@@ -1,7 +1,5 @@
 """A cluster in this process: the same calls as a link to Ray, answered at once or as told."""
 
-from __future__ import annotations
-
 import json
 import os
 from collections import Counter, deque

@@ -1,7 +1,5 @@
 """What a user may say of a cluster, and what is refused in a sentence."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import pytest

@@ -1,7 +1,5 @@
 """Handing out: by model, in the plan's order, bounded; nothing lost, nothing doubled."""
 
-from __future__ import annotations
-
 import random
 from collections import Counter
 from collections.abc import Iterable

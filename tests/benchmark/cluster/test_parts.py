@@ -1,7 +1,5 @@
 """The smaller parts: serialization, the worker in an actor."""
 
-from __future__ import annotations
-
 from pathlib import Path
 from typing import Any
 

@@ -1,7 +1,5 @@
 """The way to a Ray: a head that is lost and comes back, and what is said of Ray's own words."""
 
-from __future__ import annotations
-
 import socket
 import tempfile
 from pathlib import Path

@@ -1,7 +1,5 @@
 """Runs on workers of this process: equal answers, and what becomes of every kind of failure."""
 
-from __future__ import annotations
-
 from collections.abc import Iterable, Iterator
 from pathlib import Path
 from typing import Any

@@ -1,7 +1,5 @@
 """Workers as people and rows see them: who shares what and when, who waits, how many there are."""
 
-from __future__ import annotations
-
 import time
 from typing import Any
 

@@ -1,7 +1,5 @@
 """Streams of events for tests of readers, and the property that all readers share."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path

@@ -1,7 +1,5 @@
 """AEDAT4 files: the table of packets, files without one, and headers."""
 
-from __future__ import annotations
-
 from pathlib import Path
 from typing import Any
 

@@ -1,7 +1,5 @@
 """N-Caltech101's .bin: five bytes per event, checked by a plain loop."""
 
-from __future__ import annotations
-
 from pathlib import Path
 
 import numpy as np

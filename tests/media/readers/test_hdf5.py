@@ -1,7 +1,5 @@
 """HDF5: DSEC with its index, offset and map; other layouts; files that reach outside."""
 
-from __future__ import annotations
-
 from pathlib import Path
 from typing import Any
 

@@ -1,7 +1,5 @@
 """What holds for each format that is read in parts: decoders agree, and windows are exact."""
 
-from __future__ import annotations
-
 from pathlib import Path
 from typing import Any
 

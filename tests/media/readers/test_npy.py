@@ -1,7 +1,5 @@
 """The restricted reader: all that NumPy writes is read, and nothing else gets anywhere."""
 
-from __future__ import annotations
-
 import io
 import pickle
 from pathlib import Path

@@ -1,7 +1,5 @@
 """EventBench's archives, plain archives, and archives that cost more than their bytes."""
 
-from __future__ import annotations
-
 import io
 import pickle
 import zipfile

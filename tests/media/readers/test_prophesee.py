@@ -1,7 +1,5 @@
 """RAW and DAT files: headers, words that are no events, overflows, times that go back."""
 
-from __future__ import annotations
-
 from pathlib import Path
 
 import numpy as np

@@ -1,7 +1,5 @@
 """Words of RAW files: decoded in pieces, of reserved types, zeros, and under another header."""
 
-from __future__ import annotations
-
 from pathlib import Path
 from typing import Any
 

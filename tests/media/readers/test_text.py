@@ -1,7 +1,5 @@
 """Events as text: columns in any order, units, windows by bytes; faery and eventcv beside."""
 
-from __future__ import annotations
-
 from pathlib import Path
 
 import numpy as np

@@ -1,8 +1,6 @@
 """Times that cannot be microseconds, counters that overflow, and events that were never written:
 one rule for all formats whose times have no unit of their own."""
 
-from __future__ import annotations
-
 from pathlib import Path
 from typing import Any
 

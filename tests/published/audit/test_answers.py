@@ -1,7 +1,5 @@
 """Answers: acceptance stated and by chance, what speculation changed, limits that cut."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import pytest

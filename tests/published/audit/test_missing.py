@@ -1,7 +1,5 @@
 """A value that cannot be used is named once, and nothing is called wrong for want of it."""
 
-from __future__ import annotations
-
 import json
 from functools import cache
 from typing import Any

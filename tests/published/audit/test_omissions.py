@@ -1,7 +1,5 @@
 """A total, a rate or a speed-up that leaves a stage out is found, and only then."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import pytest

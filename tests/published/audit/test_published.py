@@ -1,7 +1,5 @@
 """Each planted fault is found and told in words that fit, and right files have no finding."""
 
-from __future__ import annotations
-
 import re
 from typing import Any
 

@@ -1,7 +1,5 @@
 """What a finding says that a file states stands in the file, with the digits that are shown."""
 
-from __future__ import annotations
-
 import json
 import re
 from collections.abc import Iterator

@@ -1,7 +1,5 @@
 """Times: units in doubt, a stage that is absent, a warm-up in decoding."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import pytest

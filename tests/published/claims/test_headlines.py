@@ -1,7 +1,5 @@
 """Three claims beside what files say, and what a difference is made of."""
 
-from __future__ import annotations
-
 import json
 import math
 from dataclasses import asdict

@@ -3,8 +3,6 @@
 Nothing here comes from a real file: ids, texts and times are made up in the groups' schemas.
 """
 
-from __future__ import annotations
-
 import json
 from typing import Any
 

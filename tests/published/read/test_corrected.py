@@ -1,7 +1,5 @@
 """Warm-ups and where they are left out; prompts and cut ids; bars and pairs as recorded."""
 
-from __future__ import annotations
-
 import statistics
 from typing import Any
 

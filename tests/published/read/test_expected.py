@@ -1,7 +1,5 @@
 """Seventeen real files: every figure of an independent script, to four digits."""
 
-from __future__ import annotations
-
 import json
 import math
 from collections.abc import Iterator

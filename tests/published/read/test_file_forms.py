@@ -1,7 +1,5 @@
 """Groups are told apart by keys; every group gives its figures; bad input gives one sentence."""
 
-from __future__ import annotations
-
 import json
 import math
 from pathlib import Path

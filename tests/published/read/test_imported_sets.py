@@ -1,7 +1,5 @@
 """What is kept on disk: whole sets under safe names, read anew; rows in the project's own form."""
 
-from __future__ import annotations
-
 from pathlib import Path
 from typing import Any
 

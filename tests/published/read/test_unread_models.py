@@ -1,7 +1,5 @@
 """What a file holds and no reader takes: further models, empty rows, ids as floats, no rows."""
 
-from __future__ import annotations
-
 import copy
 from typing import Any
 

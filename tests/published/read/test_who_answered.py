@@ -1,7 +1,5 @@
 """Who answered, by labels that are foreign, exchanged, or right for some records only."""
 
-from __future__ import annotations
-
 from typing import Any
 
 from engine.published.claims.headlines import headlines

@@ -1,7 +1,5 @@
 """The demo networks are the engine's own classes, and are taught as the engine runs them."""
 
-from __future__ import annotations
-
 from pathlib import Path
 from typing import Any
 

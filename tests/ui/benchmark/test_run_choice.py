@@ -1,7 +1,5 @@
 """The command on the Benchmark page gives the chosen plan to the command line."""
 
-from __future__ import annotations
-
 import argparse
 import shlex
 from dataclasses import replace

@@ -1,7 +1,5 @@
 """The section Agreement: contradictions first, ticks only where judged, all text escaped."""
 
-from __future__ import annotations
-
 import dataclasses
 from html import unescape
 

@@ -1,7 +1,5 @@
 """The verdict as HTML: a heading, every model's figures, and nothing unescaped; what is spoken."""
 
-from __future__ import annotations
-
 from engine.analysis.compared import ComparedModel, verdict
 from tests.ui.answers import result
 from ui.compare.card_board import markup

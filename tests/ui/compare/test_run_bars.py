@@ -1,7 +1,5 @@
 """Bars and table say the measured numbers and sources, in a fixed order, and escape all text."""
 
-from __future__ import annotations
-
 import re
 
 from markupsafe import Markup

@@ -1,7 +1,5 @@
 """Which settings of the shown runs are chips, and what has changed since them."""
 
-from __future__ import annotations
-
 from dataclasses import replace
 
 from engine.types import RunOptions, RunRequest, Sample

@@ -1,7 +1,5 @@
 """What the badges beside a run's figures say."""
 
-from __future__ import annotations
-
 import dataclasses
 
 import pytest

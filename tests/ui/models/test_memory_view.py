@@ -1,8 +1,6 @@
 """The memory of a device: its models in the file's order, and the rest; the cache per checkpoint,
 under the names of models.toml."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from dataclasses import replace
 from pathlib import Path

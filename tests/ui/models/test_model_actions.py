@@ -1,7 +1,5 @@
 """What a job says of itself, and that nobody starts a second one for the same model."""
 
-from __future__ import annotations
-
 import threading
 from collections.abc import Iterator
 

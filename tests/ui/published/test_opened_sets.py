@@ -1,7 +1,5 @@
 """Published files of a visit: in memory, by harmless names, once each, never too many."""
 
-from __future__ import annotations
-
 import pytest
 import streamlit as st
 

@@ -1,7 +1,5 @@
 """Tables of recorded files: recorded and corrected, not measured and never 0, names by evidence."""
 
-from __future__ import annotations
-
 from engine.published.claims import published_report
 from engine.published.claims.published_report import files_table
 from engine.published.read import ResultFile, answer_pairs

@@ -1,7 +1,5 @@
 """The command of the view, which run is BASE, and the chart."""
 
-from __future__ import annotations
-
 from pathlib import Path
 from typing import Any
 

@@ -1,7 +1,5 @@
 """Verdicts, jobs and certificates made by hand, with evidence in the engine's form."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from typing import Any
 

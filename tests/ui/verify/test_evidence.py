@@ -1,7 +1,5 @@
 """Evidence of any check as tables, whatever its form."""
 
-from __future__ import annotations
-
 import pytest
 from msgspec.structs import replace
 

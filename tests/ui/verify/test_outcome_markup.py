@@ -1,7 +1,5 @@
 """HTML that lets no word of a model or a file be anything but text."""
 
-from __future__ import annotations
-
 from html.parser import HTMLParser
 
 import pytest

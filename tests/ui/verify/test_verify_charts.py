@@ -1,7 +1,5 @@
 """Charts of a verification: units, the first run apart, the bound drawn."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import pytest

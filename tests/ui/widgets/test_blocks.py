@@ -1,5 +1,3 @@
-from __future__ import annotations
-
 from streamlit.testing.v1 import AppTest
 
 

@@ -1,7 +1,5 @@
 """Contact sheets and previews."""
 
-from __future__ import annotations
-
 import base64
 import io
 from pathlib import Path

@@ -1,7 +1,5 @@
 """Marked texts as HTML: each state has its own form, and text never becomes markup."""
 
-from __future__ import annotations
-
 from engine.pipeline.drafts import AnswerPiece
 from ui.widgets import marked_text
 

@@ -1,7 +1,5 @@
 """Numbers and words as they are shown."""
 
-from __future__ import annotations
-
 from engine.types import Sample
 from ui.widgets import text
 

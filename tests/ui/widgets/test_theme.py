@@ -1,7 +1,5 @@
 """Colours can be told from the ground in both themes."""
 
-from __future__ import annotations
-
 import tomllib
 from pathlib import Path
 from typing import Any

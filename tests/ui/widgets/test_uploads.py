@@ -1,7 +1,5 @@
 """Dropped files: kept for the visit, under names of our own, within limits."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 from pathlib import Path
 
