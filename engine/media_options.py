@@ -172,7 +172,7 @@ COUNT_SPLIT = Split()  # EventGPT's own
 
 def split(text: str) -> Split:
     """RULE or RULE:PARTS, as in "time:8"; BadInput for anything else."""
-    named = re.fullmatch(rf"({'|'.join(SPLIT_RULES)})(?::([0-9]{{1,4}}))?", text)
+    named = re.fullmatch(rf"({'|'.join(SPLIT_RULES)})(?::([0-9]{{1,9}}))?", text)
     if named is None:
         raise BadInput(
             f"split is {quoted(text)}: write {', '.join(SPLIT_RULES)}, or with a number of parts "

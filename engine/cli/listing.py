@@ -159,7 +159,7 @@ def _add_entry(options: argparse.Namespace) -> int:
     if options.server is not None:
         return _add_server(options)
     refuse(options, ["api_key_env", "weights"], "belongs to a server: name it with --server.")
-    if options.checkpoint is None:
+    if not (options.checkpoint or "").strip():
         raise BadInput("models add needs a folder or a name on the hub: name one.")
     refuse(options, ["full"], "hashes a model's files: use it with models NAME.")
     new = new_entry.make(options.checkpoint, **{name: getattr(options, name) for name in _FIELDS})

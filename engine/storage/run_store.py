@@ -370,7 +370,9 @@ def _guard(folder: Path, verb: str) -> Iterator[None]:
     except OSError as error:
         name = f"{Path(error.filename).name[:40]}: " if isinstance(error.filename, str) else ""
         todo = plain_files.advice(error, "choose or repair the folder")
+        if verb != "be made":
+            todo += "; existing results are safe, --resume continues"
         raise StoreError(
             f"The run folder {shown(folder)} cannot {verb} ({name}{plain_files.reason(error)}): "
-            f"{todo}; existing results are safe, --resume continues."
+            f"{todo}."
         ) from error

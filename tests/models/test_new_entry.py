@@ -154,6 +154,7 @@ def test_an_entry_that_is_read_differently_is_not_written(
     ("arguments", "said"),
     [
         (["models", "add"], "needs a folder or a name on the hub"),
+        (["models", "add", " "], "needs a folder or a name on the hub"),
         (["models", "first", "second"], "prints one card at a time"),
         (["models", "first", "--dtype", "float32"], "--dtype belongs to models add"),
         (["models", "--dry-run"], "--dry-run belongs to models add"),
