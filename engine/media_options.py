@@ -146,11 +146,9 @@ def time_text(us: int) -> str:
 
 @dataclass(frozen=True)
 class Split:
-    """How a recording becomes `parts` event pictures.
-
-    "count": the same number of events in each, EventGPT's rule; "time": the same duration;
-    "densest": of each equal duration the 25 ms with the most events.
-    """
+    """How a recording becomes `parts` event pictures.  "count": the same number of events in each,
+    EventGPT's rule; "time": the same duration; "densest": of each equal duration the 25 ms with the
+    most events."""
 
     rule: SplitRule = "count"
     parts: int = 5
@@ -215,10 +213,8 @@ def perturbations(text: str) -> tuple[Perturbation, ...]:
 
 def sweep(text: str) -> tuple[tuple[Perturbation, ...], ...]:
     """The changes of each run of a text such as "drop:0/0.3/0.6,jitter:1ms", ascending by strength.
-
-    One run without strengths joined by "/".  BadInput if several changes have some, or for a
-    change or a strength that is given twice.
-    """
+    One run without strengths joined by "/".  BadInput if several changes have some, or for a change
+    or a strength that is given twice."""
     found = dict[str, list[Perturbation]]()
     for part in filter(None, map(str.strip, text.split(","))):
         change, _, strengths = part.partition(":")

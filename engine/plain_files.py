@@ -50,11 +50,8 @@ _KINDS = {
 
 
 def open_descriptor(path: Path, flags: int = _READ, *, links: bool = True) -> int:
-    """A descriptor of a regular file, or OSError.
-
-    `links` False refuses a symbolic link.  The checks use the open file, so a file that is swapped
-    in between is noticed.
-    """
+    """A descriptor of a regular file, or OSError.  `links` False refuses a symbolic link.  The
+    checks use the open file, so a file that is swapped in between is noticed."""
     try:
         descriptor = os.open(path, flags | _SAFE | (0 if links else _NO_LINK), 0o666)
     except OSError as fault:
@@ -160,11 +157,9 @@ def not_written(path: Path, fault: OSError, otherwise: str) -> StoreError:
 
 
 def write_whole(path: Path, data: bytes | Iterable[bytes]) -> None:
-    """Writes a file atomically: a reader never sees half of it.  OSError if that fails.
-
-    The data goes to a new temporary file beside the old one, which then replaces it.  A path that
-    is not a regular file (/dev/null, or the link /dev/stdout) is refused.
-    """
+    """Writes a file atomically: a reader never sees half of it.  OSError if that fails.  The data
+    goes to a new temporary file beside the old one, which then replaces it.  A path that is not a
+    regular file (/dev/null, or the link /dev/stdout) is refused."""
     if not path.name:
         raise OSError(errno.EISDIR, "it names a folder, not a file", str(path))
     with suppress(FileNotFoundError):

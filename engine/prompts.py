@@ -92,11 +92,9 @@ def check_question(
 
 
 def plain_question(question: str) -> str:
-    """The question without punctuation and outer white space, for comparing questions.
-
-    Case is kept, and all double spaces except one: the demo checkpoints often answer wrongly if
-    these change.
-    """
+    """The question without punctuation and outer white space, for comparing questions.  Case is
+    kept, and all double spaces except one: the demo checkpoints often answer wrongly if these
+    change."""
     kept = (" " if c.isspace() else c for c in question if c.isalnum() or c.isspace())
     return "".join(kept).strip().replace("  ", " ", 1)
 

@@ -335,11 +335,9 @@ def explain(
     progress: Told = True,
     **options: Any,
 ) -> Explained:
-    """Finds which parts of the input some words of the model's answer rest on.
-
-    `options` are those of `stagescope explain`, with underscores: grid, coarse, refined, batch,
-    side, fill, time, and the settings of the answer.
-    """
+    """Finds which parts of the input some words of the model's answer rest on.  `options` are those
+    of `stagescope explain`, with underscores: grid, coarse, refined, batch, side, fill, time, and
+    the settings of the answer."""
     from engine.attribution.explained import ExplainOptions, ExplainRequest
     from engine.jobs.explain_job import ExplainJob
 

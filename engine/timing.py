@@ -34,10 +34,8 @@ def profiler_range(name: str, device: torch.device) -> AbstractContextManager[An
 
 
 class Usage(NamedTuple):
-    """CPU time of the process and this thread's wait for a core, in ms.
-
-    The CPU time is None if another device computes, as it is not the stage's cost then.
-    """
+    """CPU time of the process and this thread's wait for a core, in ms.  The CPU time is None if
+    another device computes, as it is not the stage's cost then."""
 
     cpu_ms: float | None
     waited_ms: float | None
@@ -70,10 +68,8 @@ def together(device: torch.device, wait: clocks.ThreadWait) -> tuple[float, Usag
 
 
 class Timeline:
-    """Spans of one run.  0 is the creation of this object, which `began` gives on two clocks.
-
-    Use it only in the thread that created it.
-    """
+    """Spans of one run.  0 is the creation of this object, which `began` gives on two clocks.  Use
+    it only in the thread that created it."""
 
     def __init__(self, device: torch.device) -> None:
         self.device = device

@@ -140,10 +140,8 @@ class Sample:
 
 @dataclass(frozen=True)
 class ChosenFrames:
-    """Which frames of a clip, or of a folder (`clip` None), of `count` frames are shown.
-
-    `rate`: the clip's average number of frames per second; None if it does not say.
-    """
+    """Which frames of a clip, or of a folder (`clip` None), of `count` frames are shown.  `rate`:
+    the clip's average number of frames per second; None if it does not say."""
 
     indices: tuple[int, ...]
     count: int
@@ -189,10 +187,8 @@ class Media:
 
 @dataclass(frozen=True)
 class DecodeConfig:
-    """How stage 4 chooses tokens; the only source of these values.
-
-    Temperature 0 is greedy; above 0, tokens are sampled with the seed.
-    """
+    """How stage 4 chooses tokens; the only source of these values.  Temperature 0 is greedy; above
+    0, tokens are sampled with the seed."""
 
     max_new_tokens: int = option(
         256,
@@ -290,11 +286,9 @@ class DecodeConfig:
 
 @dataclass(frozen=True, kw_only=True)
 class MediaOptions:
-    """What a sample's files become in stage 1.
-
-    `extent`, `window` and `split` are of pictures drawn from raw events; `window` None is that of
-    the sample.  `perturb` changes the events, from `perturb_seed` on.
-    """
+    """What a sample's files become in stage 1.  `extent`, `window` and `split` are of pictures
+    drawn from raw events; `window` None is that of the sample.  `perturb` changes the events, from
+    `perturb_seed` on."""
 
     frames: str = option(
         "arange",
@@ -480,10 +474,8 @@ class RunRequest:
 
 @dataclass(frozen=True, eq=False)
 class Prepared:
-    """Stage 2's result: pixels for the vision tower, and the prompt's ids [1, S].
-
-    `inputs` holds what else the checkpoint's processor gives, such as grids and token types.
-    """
+    """Stage 2's result: pixels for the vision tower, and the prompt's ids [1, S].  `inputs` holds
+    what else the checkpoint's processor gives, such as grids and token types."""
 
     pixels: torch.Tensor
     input_ids: torch.Tensor
@@ -495,10 +487,8 @@ class Prepared:
 
 @dataclass(frozen=True, eq=False)
 class Features:
-    """Stage 3's result: named tensors after projector and pooling, before they meet the text.
-
-    The three families with an adapter of their own have a single tensor "rows" [V, hidden].
-    """
+    """Stage 3's result: named tensors after projector and pooling, before they meet the text.  The
+    three families with an adapter of their own have a single tensor "rows" [V, hidden]."""
 
     tensors: Mapping[str, torch.Tensor]
 
@@ -586,10 +576,8 @@ class Timed:
 
 @dataclass(frozen=True)
 class Tower:
-    """The shape of a vision tower: width, depth, heads, and its input in pixels.
-
-    None: config.json does not say, or the tower takes pictures of any size.
-    """
+    """The shape of a vision tower: width, depth, heads, and its input in pixels.  None: config.json
+    does not say, or the tower takes pictures of any size."""
 
     hidden: int | None
     layers: int | None
@@ -662,11 +650,9 @@ class ModelInfo:
 
 @dataclass(frozen=True)
 class Batch(Timed):
-    """Times of several samples that were answered together; spans as in RunResult.
-
-    No figure belongs to a single sample.  The vision span covers the `size - cached` samples whose
-    features were computed; it is absent if all features came from the cache.
-    """
+    """Times of several samples that were answered together; spans as in RunResult.  No figure
+    belongs to a single sample.  The vision span covers the `size - cached` samples whose features
+    were computed; it is absent if all features came from the cache."""
 
     id: str
     size: int
@@ -734,12 +720,9 @@ COLD_VISION = "Vision was computed in a cold run."  # a note about cached featur
 
 @dataclass(frozen=True)
 class RunResult(Timed):
-    """The result of one run.
-
-    A sample of a `batch` has its own answer but no spans and no token times; its total_ms is that
-    of the batch.  `clocks` holds the start and the end of the run on two clocks.  `machine_load`
-    is how busy the machine was during the run.
-    """
+    """The result of one run.  A sample of a `batch` has its own answer but no spans and no token
+    times; its total_ms is that of the batch.  `clocks` holds the start and the end of the run on
+    two clocks.  `machine_load` is how busy the machine was during the run."""
 
     request: RunRequest
     model: ModelInfo

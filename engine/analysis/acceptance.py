@@ -43,11 +43,9 @@ _NO_DRAFT, _NO_TARGET = -(2**40), -(2**41)  # padding that never matches
 
 @dataclass(frozen=True)
 class Acceptance:
-    """The figures of n pairs; None for figures that the pairs do not give.
-
-    rate: of the true pairs, with an interval over clips; shuffled: the same rate over pairs of
-    different clips, with the range over shuffles.  per_token: draft and target ms per token.
-    """
+    """The figures of n pairs; None for figures that the pairs do not give.  rate: of the true
+    pairs, with an interval over clips; shuffled: the same rate over pairs of different clips, with
+    the range over shuffles.  per_token: draft and target ms per token."""
 
     draft: str
     target: str
@@ -261,10 +259,8 @@ def _shuffles(pairs: Sequence[Pair], groups: Sequence[Sequence[int]]) -> list[fl
 
 
 def _padded(pairs: Sequence[Pair], side: str, empty: int) -> Array:
-    """[pairs, longest] ids, padded with a value that never matches.
-
-    Columns beyond the shorter side's longest answer can never be compared and are left out.
-    """
+    """[pairs, longest] ids, padded with a value that never matches.  Columns beyond the shorter
+    side's longest answer can never be compared and are left out."""
     width = min(max(len(p.draft) for p in pairs), max(len(p.target) for p in pairs))
     found = np.full((len(pairs), width), empty, dtype=np.int64)
     for row, pair in enumerate(pairs):
@@ -275,11 +271,9 @@ def _padded(pairs: Sequence[Pair], side: str, empty: int) -> Array:
 
 @dataclass(frozen=True)
 class Pair:
-    """A draft and a target of one sample.
-
-    ..._ms: decode time of the whole answer, if known; ..._tokens: its number of tokens if some ids
-    are missing.  clip: the recording, if the sample's name does not identify it.
-    """
+    """A draft and a target of one sample.  ..._ms: decode time of the whole answer, if known;
+    ..._tokens: its number of tokens if some ids are missing.  clip: the recording, if the sample's
+    name does not identify it."""
 
     sample: str
     draft: tuple[int, ...]

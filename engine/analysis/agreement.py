@@ -134,8 +134,7 @@ Judgement = Literal["right", "wrong", "unclear", "not said", "not asked", "not j
 class Statement:
     """values: none if it states none, several if it contradicts itself.  verdict: "right" or
     "wrong" if the question asks for the attribute and the content is known; "not asked": neither
-    asked nor said; "not judged": said, but not asked for, or the content is not known.
-    """
+    asked nor said; "not judged": said, but not asked for, or the content is not known."""
 
     values: tuple[str, ...]
     verdict: Judgement
@@ -154,10 +153,8 @@ class AttributeRow:
 def compare(
     answers: Sequence[str], truth: Mapping[str, str], asked: Collection[str]
 ) -> tuple[AttributeRow, ...]:
-    """A row per attribute that an answer states or that is known and asked for.
-
-    Contradictions come first.  `truth` and `asked` are empty where not known.
-    """
+    """A row per attribute that an answer states or that is known and asked for.  Contradictions
+    come first.  `truth` and `asked` are empty where not known."""
     said = [read_statements(answer) for answer in answers]
     rows = []
     for name in ATTRIBUTES:
@@ -207,10 +204,8 @@ class DeckCard:
 
 def deck(table: pd.DataFrame, a: str, b: str) -> tuple[DeckCard, ...]:
     """Samples where a and b answered the same question: most contradictions first, then the least
-    overlap, then by id.  The first measured answer of each counts.
-
-    An answer to a question that a demo model was not trained on contradicts nothing.
-    """
+    overlap, then by id.  The first measured answer of each counts.  An answer to a question that a
+    demo model was not trained on contradicts nothing."""
     lines = _first_answers(table)
     columns = ["sample", "prompt", "text", "off_script"]
     sides = [lines.loc[lines["label"] == label, columns] for label in (a, b)]
@@ -238,11 +233,9 @@ def answered_by_both(table: pd.DataFrame, a: str, b: str) -> int:
 
 
 def by_disagreement(table: pd.DataFrame) -> pd.DataFrame:
-    """Columns sample, sequence, overlap (mean word F1 over all pairs of labels), answers.
-
-    Labels whose inputs were not perturbed alike form no pair.  Lowest overlap first, without
-    samples that fewer than two labels answered.
-    """
+    """Columns sample, sequence, overlap (mean word F1 over all pairs of labels), answers.  Labels
+    whose inputs were not perturbed alike form no pair.  Lowest overlap first, without samples that
+    fewer than two labels answered."""
     import pandas as pd
 
     rows = []

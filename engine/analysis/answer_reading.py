@@ -49,11 +49,9 @@ def read_attributes(text: str) -> dict[str, str]:
 def score(
     truths: Sequence[Mapping[str, str]], claims: Sequence[Claims], names: Iterable[str]
 ) -> dict[str, Score]:
-    """Claims about each scene against its content, per attribute.
-
-    accuracy: right answers / n; claimed: the share of answers that state the attribute; n: the
-    scenes that have it; majority: the accuracy of always naming the most frequent value.
-    """
+    """Claims about each scene against its content, per attribute.  accuracy: right answers / n;
+    claimed: the share of answers that state the attribute; n: the scenes that have it; majority:
+    the accuracy of always naming the most frequent value."""
     table: dict[str, Score] = {}
     for name in names:
         attribute = "motion" if name == MOTION_ASKED else name

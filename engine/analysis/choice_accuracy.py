@@ -55,10 +55,8 @@ class ChoiceAccuracy:
 
 @dataclass(frozen=True)
 class ChoicePair:
-    """Two labels on the questions that both answered: accuracy of a minus that of b.
-
-    only_a, only_b: questions that only one of them got right, repeats as their mean.
-    """
+    """Two labels on the questions that both answered: accuracy of a minus that of b.  only_a,
+    only_b: questions that only one of them got right, repeats as their mean."""
 
     a: str
     b: str

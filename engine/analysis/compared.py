@@ -55,10 +55,8 @@ class RunRange:
 @dataclass(frozen=True)
 class ComparedModel:
     """A model's label, its family (for its colour) and its results, oldest first; at least one.
-
     `failures` are the errors of its runs that have no result; `unfinished` counts those that were
-    cancelled before they had one.
-    """
+    cancelled before they had one."""
 
     label: str
     family: str
@@ -116,10 +114,8 @@ class ComparedModel:
         return dict(reasons)
 
     def time(self, name: str) -> RunRange | None:
-        """The spread of a time of TIMES or of a span ("vision", "decode.prefill", ...).
-
-        None if the middle run does not have it; other runs without it do not count.
-        """
+        """The spread of a time of TIMES or of a span ("vision", "decode.prefill", ...).  None if
+        the middle run does not have it; other runs without it do not count."""
         known = [value for one in self.counted if (value := _time_of(one, name)) is not None]
         middle = _time_of(self.middle, name)
         return None if middle is None else RunRange(middle, min(known), max(known), len(known))
@@ -160,10 +156,8 @@ def run_parts(model: ComparedModel) -> tuple[str, ...]:
 
 
 def run_times(model: ComparedModel) -> dict[str, float]:
-    """The middle run's time of each part of run_parts() that was measured, in milliseconds.
-
-    REST is what decode took apart from its prefill and its token steps.
-    """
+    """The middle run's time of each part of run_parts() that was measured, in milliseconds.  REST
+    is what decode took apart from its prefill and its token steps."""
     times = ((name, _time_of(model.middle, name)) for name in run_parts(model))
     known = {name: ms for name, ms in times if ms is not None}
     decode = model.middle.span(DECODE)

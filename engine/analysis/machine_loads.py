@@ -54,11 +54,9 @@ def by_label(table: pd.DataFrame) -> dict[str, MachineLoad | None]:
 
 
 def incomparable(table: pd.DataFrame, a: str, b: str) -> str:
-    """Why the times of two labels cannot be compared, or "" (also if no load is known).
-
-    Over the samples that both have.  Times measured at different loads differ because of the load;
-    on a busy machine a ratio holds for this load only.
-    """
+    """Why the times of two labels cannot be compared, or "" (also if no load is known).  Over the
+    samples that both have.  Times measured at different loads differ because of the load; on a busy
+    machine a ratio holds for this load only."""
     one, other = (of(side) for side in _sides(table, a, b))
     return incomparable_loads(a, one, b, other)
 

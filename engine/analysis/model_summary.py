@@ -158,12 +158,9 @@ def find(found: tuple[Figure, ...], label: str, metric: str) -> Figure | None:
 
 @dataclass(frozen=True)
 class Throughput:
-    """n batches of one size by one model, in each of which `cached` samples had their features
-    from the cache.
-
-    `samples` and `tokens` are those of the results that were kept: a batch that ended with the
-    run's process may have lost some.  The rates are of whole batches.
-    """
+    """n batches of one size by one model, in each of which `cached` samples had their features from
+    the cache.  `samples` and `tokens` are those of the results that were kept: a batch that ended
+    with the run's process may have lost some.  The rates are of whole batches."""
 
     label: str
     batch: int

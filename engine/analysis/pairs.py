@@ -57,10 +57,8 @@ def compare_all(table: pd.DataFrame, a: str, b: str) -> tuple[Comparison, ...]:
 def compare(
     table: pd.DataFrame, a: str, b: str, metric: str, loads: str | None = None
 ) -> Comparison:
-    """One metric of two labels, over the samples that both answered.
-
-    `loads`: why times cannot be compared, or ""; None to find out.
-    """
+    """One metric of two labels, over the samples that both answered.  `loads`: why times cannot be
+    compared, or ""; None to find out."""
     loads = machine_loads.incomparable(table, a, b) if loads is None else loads
     kind = BY_NAME[metric]
     both = paired(table, a, b, kind)
@@ -113,10 +111,8 @@ def _no_interval(table: pd.DataFrame, a: str, b: str, both: pd.DataFrame, loads:
 
 
 def paired(table: pd.DataFrame, a: str, b: str, metric: Metric) -> pd.DataFrame:
-    """A line (sample, sequence, a, b) per sample with a measured value of both.
-
-    None if their inputs were not perturbed alike.
-    """
+    """A line (sample, sequence, a, b) per sample with a measured value of both.  None if their
+    inputs were not perturbed alike."""
     lines = metrics.fair(measured(table), metric).dropna(subset=metric.column)
     lines = lines if perturbed_alike(table, a, b) else lines[:0]
     sides = (lines[lines["label"] == label] for label in (a, b))

@@ -106,10 +106,8 @@ def one(run: Run, answers: bool = True) -> pd.DataFrame:
 def join(
     tables: Sequence[pd.DataFrame], names: Sequence[str], titled: bool = False
 ) -> pd.DataFrame:
-    """Concatenates tables of one(); `names` distinguish runs that have the same model.
-
-    `titled`: labels for people; other programs and the command line get the models' names.
-    """
+    """Concatenates tables of one(); `names` distinguish runs that have the same model.  `titled`:
+    labels for people; other programs and the command line get the models' names."""
     import pandas as pd
 
     numbered = [table.assign(number=number) for number, table in enumerate(tables)]
@@ -297,10 +295,8 @@ def look(table: pd.DataFrame, name: LensName) -> Lens:
 
 
 def _first(lines: pd.DataFrame) -> Lens:
-    """Each answer up to token N, the length of the shortest answer to the sample.
-
-    A sample with perturbed inputs is another sample.
-    """
+    """Each answer up to token N, the length of the shortest answer to the sample.  A sample with
+    perturbed inputs is another sample."""
     # A model of a run whose results have several labels answers each sample under one of them.
     lines = lines.assign(asked=lines["sample"] + "\n" + lines["perturb"])
     whole = lines[["model", "number", "perturb"]].drop_duplicates().groupby("perturb").size()

@@ -32,11 +32,8 @@ ITEM = [*KEY, "measure", "item"]
 
 @dataclass(frozen=True)
 class Point:
-    """A share of n records at one strength.
-
-    low, high: its 95 % interval over sequences, None below MIN_CLUSTERS of them.  failed: results
-    without an answer.
-    """
+    """A share of n records at one strength.  low, high: its 95 % interval over sequences, None
+    below MIN_CLUSTERS of them.  failed: results without an answer."""
 
     strength: float
     share: float
@@ -60,10 +57,8 @@ class Curve:
 
 @dataclass(frozen=True)
 class Robustness:
-    """The curves of a sweep; `problem` says what is missing if there are none.
-
-    `others`: the changes that all runs have, "" for none.
-    """
+    """The curves of a sweep; `problem` says what is missing if there are none.  `others`: the
+    changes that all runs have, "" for none."""
 
     change: Change | None
     others: str = ""

@@ -99,11 +99,9 @@ def _costs(run: Run, lines: pd.DataFrame) -> pd.DataFrame:
 
 @dataclass(frozen=True)
 class RunForecast:
-    """The forecast of a plan.  Seconds and bytes are of all `runs` of a sweep together.
-
-    load_s and warmup_s are parts of seconds.  without_time, without_load, without_size: models
-    that the earlier run does not have, or not with this figure; they are in no sum.
-    """
+    """The forecast of a plan.  Seconds and bytes are of all `runs` of a sweep together.  load_s and
+    warmup_s are parts of seconds.  without_time, without_load, without_size: models that the
+    earlier run does not have, or not with this figure; they are in no sum."""
 
     results: int
     warmups: int

@@ -32,11 +32,9 @@ _COLUMNS = ("load_ms", "preprocess_ms", "vision_ms", "decode_ms", "prefill_ms", 
 
 @dataclass(frozen=True)
 class SpeedupFactor:
-    """One factor: its value in a and in b, and its share of the speed-up.
-
-    `ratio` is b / a of the factor itself.  Over all factors, the product of `factor` is the whole
-    ratio and the sum of `ms` the whole difference (b - a).
-    """
+    """One factor: its value in a and in b, and its share of the speed-up.  `ratio` is b / a of the
+    factor itself.  Over all factors, the product of `factor` is the whole ratio and the sum of `ms`
+    the whole difference (b - a)."""
 
     name: str
     unit: str
@@ -50,9 +48,7 @@ class SpeedupFactor:
 @dataclass(frozen=True)
 class Split:
     """b's mean total / a's mean total over n shared samples: `ratio` > 1 means a is faster.
-
-    `parts` are in the fixed order of FACTORS.
-    """
+    `parts` are in the fixed order of FACTORS."""
 
     a: str
     b: str
@@ -64,10 +60,8 @@ class Split:
 
 
 def split(table: pd.DataFrame, a: str, b: str) -> Split | None:
-    """The split of two labels, or None if no sample of both was measured completely.
-
-    Results with a cached stage are left out.  A sample's values are the means of its repeats.
-    """
+    """The split of two labels, or None if no sample of both was measured completely.  Results with
+    a cached stage are left out.  A sample's values are the means of its repeats."""
     lines = measured(table)
     lines = lines[~lines["cached"].astype(bool) & (lines["new_tokens"] > 0)]
     lines = lines.dropna(subset=list(_COLUMNS))
@@ -82,11 +76,9 @@ def split(table: pd.DataFrame, a: str, b: str) -> Split | None:
 
 
 def factors_of(means: Sequence[float]) -> tuple[float, ...]:
-    """Values in the order of FACTORS, such that total_of() gives the mean total exactly.
-
-    `means`: milliseconds of load, preprocess, vision, decode, prefill, steps and the total, and
-    the number of new tokens.
-    """
+    """Values in the order of FACTORS, such that total_of() gives the mean total exactly.  `means`:
+    milliseconds of load, preprocess, vision, decode, prefill, steps and the total, and the number
+    of new tokens."""
     load, preprocess, vision, decode, prefill, steps, total, tokens = means
     gaps = tokens - 1
     per_token = steps / gaps if gaps > 0 else 0.0
@@ -103,10 +95,8 @@ def total_of(factors: Sequence[float]) -> float:
 
 
 def split_of(a: str, b: str, n: int, first: Sequence[float], second: Sequence[float]) -> Split:
-    """The split of two models by their factors, each in the order of FACTORS.
-
-    ValueError for a total of 0 ms or less.
-    """
+    """The split of two models by their factors, each in the order of FACTORS.  ValueError for a
+    total of 0 ms or less."""
     a_ms, b_ms = total_of(first), total_of(second)
     if min(a_ms, b_ms) <= 0:
         raise ValueError("a total time must be positive")
@@ -148,10 +138,8 @@ def supported(found: Split, verdict: str) -> bool:
 
 
 def sentence(found: Split, decided: bool) -> str:
-    """The split in words: "a is 3.20x as fast as b ...: loading 30x faster ...".
-
-    `decided`: supported() of the paired comparison; if not, the sentence says so first.
-    """
+    """The split in words: "a is 3.20x as fast as b ...: loading 30x faster ...".  `decided`:
+    supported() of the paired comparison; if not, the sentence says so first."""
     fast, slow, ratio = found.a, found.b, found.ratio
     parts, means = list(found.parts), (found.a_ms, found.b_ms)
     if ratio < 1:

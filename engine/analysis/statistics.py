@@ -52,11 +52,9 @@ class Spread:
 
 @dataclass(frozen=True)
 class Interval:
-    """A median over clusters and its 95 % interval.
-
-    n values in `clusters` independent clusters.  With fewer than MIN_CLUSTERS the ends are the
-    smallest and the greatest value and cover less than 95 %; no conclusion may use them.
-    """
+    """A median over clusters and its 95 % interval.  n values in `clusters` independent clusters.
+    With fewer than MIN_CLUSTERS the ends are the smallest and the greatest value and cover less
+    than 95 %; no conclusion may use them."""
 
     median: float
     low: float
@@ -67,10 +65,8 @@ class Interval:
 
 @dataclass(frozen=True)
 class ClusteredShare:
-    """The mean of n values in `clusters` clusters; no ends for fewer than MIN_CLUSTERS.
-
-    Values from 0 to 1 give a share, values from -1 to 1 a difference of shares.
-    """
+    """The mean of n values in `clusters` clusters; no ends for fewer than MIN_CLUSTERS.  Values
+    from 0 to 1 give a share, values from -1 to 1 a difference of shares."""
 
     share: float
     low: float | None
@@ -115,11 +111,9 @@ def median_interval(
 
 
 def shift_interval(a: Sequence[float], b: Sequence[float]) -> tuple[float, float] | None:
-    """The 95 % interval of how far the values of b lie above those of a; None for too few.
-
-    The inversion of the exact rank-sum test, between two of the ordered differences of all pairs
-    (J. L. Hodges and E. L. Lehmann, 1963): it leaves 0 out if the test decides.
-    """
+    """The 95 % interval of how far the values of b lie above those of a; None for too few.  The
+    inversion of the exact rank-sum test, between two of the ordered differences of all pairs (J. L.
+    Hodges and E. L. Lehmann, 1963): it leaves 0 out if the test decides."""
     differences = np.sort(np.subtract.outer(b, a), axis=None)
     orders, below, rank = math.comb(len(a) + len(b), len(a)), 0, 0
     while 2 * (below := below + _orders(len(a), len(b), rank)) <= (1 - LEVEL) * orders:
@@ -170,9 +164,7 @@ def _middle(ordered: Floats, ratios: bool) -> float:
 @lru_cache(maxsize=4096)
 def interval_rank(count: int) -> int:
     """k, such that the kth smallest and the kth greatest of `count` values are the interval's ends.
-
-    The greatest k with 2 P(B < k) <= 0.05 for B binomial (count, 1/2); 0 below MIN_CLUSTERS.
-    """
+    The greatest k with 2 P(B < k) <= 0.05 for B binomial (count, 1/2); 0 below MIN_CLUSTERS."""
     from scipy.special import bdtr  # slow to import
 
     return int(np.sum(2 * bdtr(np.arange(count + 1), count, 0.5) <= 1 - LEVEL))
@@ -189,11 +181,9 @@ def exact_share(share: float, cases: float, level: float = LEVEL) -> tuple[float
 
 
 def more_clusters(medians: Floats, equal: float) -> int | None:
-    """How many more clusters would leave `equal` out of the interval, as printed.
-
-    Assumes that the share of clusters on the larger side stays the same.  None if neither side has
-    more than half of them, or if more than MAX_MORE would be needed.
-    """
+    """How many more clusters would leave `equal` out of the interval, as printed.  Assumes that the
+    share of clusters on the larger side stays the same.  None if neither side has more than half of
+    them, or if more than MAX_MORE would be needed."""
     shown = np.array([float(printed(value)) for value in medians])
     side, count = max(int((shown > equal).sum()), int((shown < equal).sum())), len(shown)
     if 2 * side <= count:
@@ -213,10 +203,8 @@ def printed(value: float) -> str:
 
 
 def below(values: Floats) -> float:
-    """p of "the centre is 0 or above": small if the values lie below 0.
-
-    Zeros count as if they spoke against it, so that equal values give no false verdict.
-    """
+    """p of "the centre is 0 or above": small if the values lie below 0.  Zeros count as if they
+    spoke against it, so that equal values give no false verdict."""
     from scipy.stats import rankdata  # slow to import
 
     ranks = rankdata(np.abs(values))  # equal sizes by their mean
@@ -377,11 +365,9 @@ def chance(values: Sequence[float], sequences: Sequence[str], limit: float, upwa
 def jackknife_interval(
     columns: Floats, clusters: Sequence[Hashable], figure: Callable[[Floats], Floats]
 ) -> tuple[float, float] | None:
-    """The interval of figure(column sums); None for fewer than MIN_CLUSTERS clusters.
-
-    columns [records, k], the first column being the records' weights; figure takes sums [n, k] and
-    returns [n] values on a scale where they are roughly symmetric (log, log odds).
-    """
+    """The interval of figure(column sums); None for fewer than MIN_CLUSTERS clusters.  columns
+    [records, k], the first column being the records' weights; figure takes sums [n, k] and returns
+    [n] values on a scale where they are roughly symmetric (log, log odds)."""
     from scipy.special import stdtrit
 
     table = np.ascontiguousarray(_by_cluster(columns, clusters).T)

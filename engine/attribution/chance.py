@@ -53,20 +53,16 @@ def weights(logprobs: Floats) -> Floats:
 
 
 def weighted(plain: Floats, changed: Floats) -> Floats:
-    """s [1 + R] of one changed picture, from log-probabilities [N, 1 + R] on both pictures.
-
-    A random token that the model excludes (log-probability of minus infinity) loses nothing.
-    """
+    """s [1 + R] of one changed picture, from log-probabilities [N, 1 + R] on both pictures.  A
+    random token that the model excludes (log-probability of minus infinity) loses nothing."""
     with np.errstate(invalid="ignore"):
         losses = np.nan_to_num(plain - changed, nan=0.0, posinf=0.0, neginf=0.0)
     return np.asarray(weights(plain[:, 0]) @ losses)
 
 
 def permutation_test(sums: Floats, probability: float) -> Chance:
-    """The test of a map, from s [cells, 1 + R]; column 0 are the words.
-
-    `probability`: that of the words' least likely token on the plain picture.
-    """
+    """The test of a map, from s [cells, 1 + R]; column 0 are the words.  `probability`: that of the
+    words' least likely token on the plain picture."""
     strength = sums.max(axis=0)
     mean = np.abs(sums).mean(axis=0)
     contrast = np.divide(strength, mean, out=np.zeros_like(strength), where=mean > 0)

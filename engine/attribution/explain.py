@@ -131,10 +131,8 @@ def answer_ids(adapter: Adapter, run: RunRequest, watcher: ExplainWatcher) -> tu
 
 
 def scored_words(adapter: Adapter, words: str, ids: Sequence[int]) -> ScoredWords:
-    """The words' tokens in the answer with these ids, or those of the words alone.
-
-    The words alone begin with a space if the answer does: some tokenizers have other tokens then.
-    """
+    """The words' tokens in the answer with these ids, or those of the words alone.  The words alone
+    begin with a space if the answer does: some tokenizers have other tokens then."""
     known = adapter.model.get_input_embeddings().num_embeddings
     texts.refuse_ids(ids, known, adapter.info.name)
     tokenizer = adapter.tokenizer
@@ -150,11 +148,9 @@ def scored_words(adapter: Adapter, words: str, ids: Sequence[int]) -> ScoredWord
 
 
 class Forcing:
-    """Scores the words on one input after another; `spent` is in milliseconds.
-
-    `wanted` [N, 1 + R]: the words' tokens, and the random ones of the chance test, which are scored
-    in their places.  `sums` [1 + R] of each cell are for this test.
-    """
+    """Scores the words on one input after another; `spent` is in milliseconds.  `wanted` [N, 1 +
+    R]: the words' tokens, and the random ones of the chance test, which are scored in their places.
+    `sums` [1 + R] of each cell are for this test."""
 
     def __init__(
         self,
@@ -177,11 +173,9 @@ class Forcing:
         self.encodings, self.prefills, self.spent = 0, 0, 0.0
 
     def tokens(self, inputs: Iterable[Media]) -> Iterator[Floats]:
-        """The log-probabilities [N, 1 + R] of the wanted tokens on each input, in nats.
-
-        Up to `batch` inputs are encoded and scored together if the model takes batches.  Cancelled
-        between two batches; NotFinite if a score of the words is no number.
-        """
+        """The log-probabilities [N, 1 + R] of the wanted tokens on each input, in nats.  Up to
+        `batch` inputs are encoded and scored together if the model takes batches.  Cancelled
+        between two batches; NotFinite if a score of the words is no number."""
         rest = iter(inputs)
         while group := list(islice(rest, self.batch)):
             if self.watcher.cancelled():

@@ -132,10 +132,8 @@ def cost_of(
 
 @dataclass(frozen=True)
 class ExplainRequest:
-    """Which words of which answer are explained.
-
-    `token_ids`: the answer's ids with the end token; () asks the model first.
-    """
+    """Which words of which answer are explained.  `token_ids`: the answer's ids with the end token;
+    () asks the model first."""
 
     run: RunRequest
     words: str
@@ -148,10 +146,8 @@ class ExplainRequest:
 
 
 class Explanation(ExplainedWords, frozen=True, kw_only=True, eq=False):
-    """The explanation that answers a request.
-
-    `pictures`: those of the plain input, event pictures on one canvas; a run does not keep them.
-    """
+    """The explanation that answers a request.  `pictures`: those of the plain input, event pictures
+    on one canvas; a run does not keep them."""
 
     request: ExplainRequest
     pictures: tuple[Image, ...] = ()

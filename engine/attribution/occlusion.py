@@ -132,10 +132,8 @@ def _pixels(low: float, high: float, size: int) -> slice:
 
 
 def blurred(picture: Image) -> Image:
-    """The picture [H, W, 3] without its details.
-
-    The blur is mild: models see things in a stronger one that are not there (docs/attribution.md).
-    """
+    """The picture [H, W, 3] without its details.  The blur is mild: models see things in a stronger
+    one that are not there (docs/attribution.md)."""
     from PIL import Image as Pictures
     from PIL import ImageFilter
 

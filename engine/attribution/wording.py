@@ -109,11 +109,9 @@ class ScoredWords:
 def find(
     words: str, answer: str, ids: Sequence[int], ends: Sequence[int], tokenize: Tokenize
 ) -> ScoredWords:
-    """The first place of the words in the answer, or the words as an answer of their own.
-
-    `ends`: the number of the answer's characters that are known after each id.  Case is ignored
-    only if the words do not occur as they are written.
-    """
+    """The first place of the words in the answer, or the words as an answer of their own.  `ends`:
+    the number of the answer's characters that are known after each id.  Case is ignored only if the
+    words do not occur as they are written."""
     places = _places(words, answer) or _places(words, answer, re.IGNORECASE)
     if not places:
         alone = tuple(tokenize(words))

@@ -120,11 +120,9 @@ def checked(
 
 
 def ordered(plan: Plan, entries: Mapping[str, ModelEntry], elsewhere: bool) -> Plan:
-    """The plan with "auto" replaced by an order; other plans are returned unchanged.
-
-    If all models fit into memory at once they take turns, so that a change of the machine's load
-    affects all of them.  `elsewhere`: workers answer, and each holds one model.
-    """
+    """The plan with "auto" replaced by an order; other plans are returned unchanged.  If all models
+    fit into memory at once they take turns, so that a change of the machine's load affects all of
+    them.  `elsewhere`: workers answer, and each holds one model."""
     if plan.order != "auto":
         return plan
     order: Order = "sequential"
@@ -360,11 +358,9 @@ class RunSession:
         paused_ms: float = 0.0,
         where: Place | None = None,
     ) -> None:
-        """Saves a row per task; nothing if the tasks are to be run in smaller groups.
-
-        `paused_ms`: how long the device was lent just before; `where`: the node, device and worker
-        that answered, if it was not this process.
-        """
+        """Saves a row per task; nothing if the tasks are to be run in smaller groups.  `paused_ms`:
+        how long the device was lent just before; `where`: the node, device and worker that
+        answered, if it was not this process."""
         rows = [
             row.placed(task, self.plan.batch, paused_ms, run_header.now(), where)
             for task, row in zip(tasks, found, strict=False)

@@ -31,11 +31,9 @@ class ModelAnswers:
 
 
 def save(answers: Sequence[ModelAnswers], root: Path, base: Path) -> Path:
-    """The folder of a new finished run in `base`; `root` is the dataset of the sample.
-
-    BadInput if there is no result or the requests differ in more than the model; StoreError if
-    nothing can be written.
-    """
+    """The folder of a new finished run in `base`; `root` is the dataset of the sample.  BadInput if
+    there is no result or the requests differ in more than the model; StoreError if nothing can be
+    written."""
     if not any(isinstance(one, RunResult) for model in answers for one in model.outcomes):
         raise BadInput("There is no answer to save: wait until a model has answered.")
     plan, sample = _plan(answers), answers[0].request.sample

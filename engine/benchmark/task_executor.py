@@ -125,11 +125,9 @@ class TaskExecutor:
         return [self._row(task, one) for task, one in zip(tasks, found, strict=True)], []
 
     def _fits(self, model: str, adapter: Adapter) -> int:
-        """How many samples of this model fit into one batch.
-
-        An accelerator reports when its memory is full.  On the CPU the system would end this
-        process, so an estimate decides beforehand.
-        """
+        """How many samples of this model fit into one batch.  An accelerator reports when its
+        memory is full.  On the CPU the system would end this process, so an estimate decides
+        beforehand."""
         if model in self.fitting:
             return self.fitting[model]
         self.fitting[model] = wanted = fits = self.plan.batch

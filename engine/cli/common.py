@@ -62,9 +62,7 @@ def flag(
     kind: Any, text: str | None = None, default: Any = None, form: str | None = None, **more: Any
 ) -> dict[str, Any]:
     """kind: the type of its value; bool: it has none; list: it may be repeated; else its choices.
-
-    form: how the help shows the value.
-    """
+    form: how the help shows the value."""
     if kind is bool:
         return {"action": "store_true", "help": text}
     how: dict[str, Any] = {"type": kind} if isinstance(kind, type) else {"choices": tuple(kind)}
@@ -105,10 +103,8 @@ def add_flags(parser: argparse._ActionsContainer, flags: Flags) -> None:
 def option_flags(
     names: Iterable[str] = tuple(OFFERED), kind: type[RunOptions] = RunOptions
 ) -> Flags:
-    """A flag for each of these options; their values are None unless given.
-
-    `kind` has the defaults that the help texts name.
-    """
+    """A flag for each of these options; their values are None unless given.  `kind` has the
+    defaults that the help texts name."""
     flags: Flags = {}
     for name in names:
         row, default = OPTIONS[name], value_of(kind, name)

@@ -171,11 +171,9 @@ def _compile(part: Any, device: torch.device) -> Any:
 
 
 def _with_own_code(function: Any) -> Any:
-    """A copy with its own code object.
-
-    torch.compile limits the number of graphs per code object, so other models and buckets would
-    count.  Its own switch for this, isolate_recompiles, is missing in torch 2.11.
-    """
+    """A copy with its own code object.  torch.compile limits the number of graphs per code object,
+    so other models and buckets would count.  Its own switch for this, isolate_recompiles, is
+    missing in torch 2.11."""
     code = function.__code__.replace()
     return FunctionType(code, function.__globals__, function.__name__, None, function.__closure__)
 

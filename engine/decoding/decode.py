@@ -76,11 +76,9 @@ Prompt = torch.Tensor | dict[str, Any]
 
 @dataclass(frozen=True, eq=False)
 class WholeModel(Decoder):
-    """A decoder that calls the model's own forward() for the prefill and for every token.
-
-    The model keeps what later steps need besides the cache (the rope deltas of M-RoPE), so one
-    answer must end before the next one begins.
-    """
+    """A decoder that calls the model's own forward() for the prefill and for every token.  The
+    model keeps what later steps need besides the cache (the rope deltas of M-RoPE), so one answer
+    must end before the next one begins."""
 
     model: Any
 

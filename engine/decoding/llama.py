@@ -24,10 +24,8 @@ _NOTES_OUTPUTS = "transformers.utils.output_capturing"  # hooks that change noth
 
 
 class RoomyLayer(DynamicLayer):
-    """Keys and values [B, heads, S, D] as views of a larger buffer.
-
-    A new token is written after the others; transformers' own layer copies all of them instead.
-    """
+    """Keys and values [B, heads, S, D] as views of a larger buffer.  A new token is written after
+    the others; transformers' own layer copies all of them instead."""
 
     keys: Any
     values: Any

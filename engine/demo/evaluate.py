@@ -20,11 +20,9 @@ Table = dict[str, dict[str, Score]]
 
 
 def evaluate(seeds: range, models: Sequence[str], say: Callable[[str], None]) -> Table:
-    """{model: {attribute: accuracy, majority, n, claimed}} from greedy answers.
-
-    accuracy: right answers / n; claimed: the share that state the attribute; n: scenes to which it
-    applies; majority: the accuracy of always naming the most common value.
-    """
+    """{model: {attribute: accuracy, majority, n, claimed}} from greedy answers.  accuracy: right
+    answers / n; claimed: the share that state the attribute; n: scenes to which it applies;
+    majority: the accuracy of always naming the most common value."""
     from engine.media import dataset
 
     truths: list[Claims] = []

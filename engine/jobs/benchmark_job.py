@@ -67,10 +67,8 @@ def sweep_jobs(plans: Sequence[Plan], root: Path, base: Path | None = None) -> l
 def in_sweep(
     plan: Plan, found: dataset.Dataset, folder: Path, change: Change | None
 ) -> execute.PreparedRun:
-    """A new run in the folder, or the rest of the run that is there already.
-
-    StoreError if the folder holds a run with other settings.
-    """
+    """A new run in the folder, or the rest of the run that is there already.  StoreError if the
+    folder holds a run with other settings."""
     if not os.path.lexists(folder / run_header.HEADER):
         made = execute.prepare(plan, found, folder)
         name = ",".join(map(str, plan.perturb))[: run_details.MAX_NAME_CHARS]
@@ -87,11 +85,9 @@ def in_sweep(
 
 @dataclass(eq=False, kw_only=True)
 class BenchmarkJob(Job):
-    """A new run of `plan` on the dataset at `root`, or the rest of the run in `resume`.
-
-    With `resume`, `root` is the dataset's new folder, or None if it has not moved.  With `cluster`,
-    the cluster's workers answer instead of this process.
-    """
+    """A new run of `plan` on the dataset at `root`, or the rest of the run in `resume`.  With
+    `resume`, `root` is the dataset's new folder, or None if it has not moved.  With `cluster`, the
+    cluster's workers answer instead of this process."""
 
     plan: Plan | None = None
     root: Path | None = None

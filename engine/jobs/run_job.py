@@ -147,11 +147,9 @@ class RunJob(Job):
 def progress(
     marks: Sequence[tuple[Doing, float]], token_ms: Sequence[float], now: float, mode: Mode
 ) -> tuple[Span, ...]:
-    """The spans so far, on a clock that starts with the load stage.
-
-    `marks`: the stages begun, each with its moment in seconds on the clock of `now`.  The last one
-    lasts until `now`; the first token divides decode into prefill and steps.
-    """
+    """The spans so far, on a clock that starts with the load stage.  `marks`: the stages begun,
+    each with its moment in seconds on the clock of `now`.  The last one lasts until `now`; the
+    first token divides decode into prefill and steps."""
     begun = [(name, moment) for name, moment in marks if name != "compile"]
     if not begun:
         return ()

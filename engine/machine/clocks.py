@@ -42,18 +42,14 @@ def moment(first: Callable[[], float]) -> Moment:
 
 
 def cpu_ms() -> float:
-    """CPU time of this process so far, all threads together, in milliseconds.
-
-    The time of the calling thread would not be enough: torch computes in its own threads.
-    """
+    """CPU time of this process so far, all threads together, in milliseconds.  The time of the
+    calling thread would not be enough: torch computes in its own threads."""
     return time.process_time() * 1000
 
 
 class ThreadWait:
-    """How long the calling thread has been ready to run while others had its core, in ms.
-
-    Linux counts this in nanoseconds; elsewhere `ms()` is None: not known.
-    """
+    """How long the calling thread has been ready to run while others had its core, in ms.  Linux
+    counts this in nanoseconds; elsewhere `ms()` is None: not known."""
 
     def __init__(self) -> None:
         self._file: int | None = None

@@ -58,10 +58,8 @@ class Memory:
 
 
 def memories() -> tuple[Memory, ...]:
-    """The system's memory, and that of every CUDA device torch already runs on.
-
-    Without psutil the system's is that of POSIX, which does not count caches.
-    """
+    """The system's memory, and that of every CUDA device torch already runs on.  Without psutil the
+    system's is that of POSIX, which does not count caches."""
     try:
         import psutil
 
@@ -78,10 +76,8 @@ def memories() -> tuple[Memory, ...]:
 
 
 def _cuda(index: int) -> Memory:
-    """What this process may use: all of the device, or the share that torch is limited to.
-
-    Memory that torch holds but no tensor uses counts as free, because torch gives it back.
-    """
+    """What this process may use: all of the device, or the share that torch is limited to.  Memory
+    that torch holds but no tensor uses counts as free, because torch gives it back."""
     from torch import cuda
 
     free, total = cuda.mem_get_info(index)

@@ -72,10 +72,8 @@ def _busy(load: MachineLoad) -> str:
 
 
 def together(loads: Sequence[MachineLoad]) -> MachineLoad | None:
-    """Several runs as one: times are added, cores are means over time; None for no run.
-
-    A figure that is unknown for one run is unknown for all.
-    """
+    """Several runs as one: times are added, cores are means over time; None for no run.  A figure
+    that is unknown for one run is unknown for all."""
     if not loads:
         return None
     wall = sum(load.wall_ms for load in loads)

@@ -34,9 +34,7 @@ _FULL = (
 @contextmanager
 def guard(name: str, on: torch.device) -> Iterator[None]:
     """Turns a device's out-of-memory error into OutOfMemory with figures, and frees the memory.
-
-    Only frames that have ended are cleared, so the guarded block should be one call.
-    """
+    Only frames that have ended are cleared, so the guarded block should be one call."""
     failure: BaseException
     try:
         yield

@@ -86,11 +86,9 @@ class PromptLookup:
 
 
 class ModelDrafter:
-    """Drafts another model's greedy tokens, from its own prompt embeddings [1, S, hidden].
-
-    Its KV cache follows the target's answer: rejected tokens are removed from it.  The target may
-    have more ids (markers and padding of its own); on CUDA, reading one would end the process.
-    """
+    """Drafts another model's greedy tokens, from its own prompt embeddings [1, S, hidden].  Its KV
+    cache follows the target's answer: rejected tokens are removed from it.  The target may have
+    more ids (markers and padding of its own); on CUDA, reading one would end the process."""
 
     def __init__(self, decoder: Decoder, embeds: torch.Tensor, rules: AnswerRules) -> None:
         self._decoder, self._rules = decoder, rules
@@ -230,9 +228,7 @@ def margin(
     texts: tuple[str, str],
 ) -> Difference:
     """Compares the answer's token at this position with `other`, both scored by the decoder.
-
-    Rounding explains twice the noise between single steps and one pass.
-    """
+    Rounding explains twice the noise between single steps and one pass."""
     scores, cache = decoder.prefill(embeds)
     steps = [scores[0]]
     for token in ids[:position]:

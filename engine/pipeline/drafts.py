@@ -58,11 +58,9 @@ class DraftRequest(MediaOptions):
 
 @dataclass(frozen=True)
 class Cycle:
-    """One pass of the target: the drafted tokens, and how many of them it accepted.
-
-    `tokens` is the number of tokens added to the answer: the accepted ones and one of the
-    target's, unless the answer ended with an accepted one.
-    """
+    """One pass of the target: the drafted tokens, and how many of them it accepted.  `tokens` is
+    the number of tokens added to the answer: the accepted ones and one of the target's, unless the
+    answer ended with an accepted one."""
 
     drafted: tuple[int, ...]
     accepted: int

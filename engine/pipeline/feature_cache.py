@@ -96,10 +96,8 @@ class StoredFeatures:
 
 @dataclass(frozen=True)
 class CacheState:
-    """The current contents of the cache, and the hits and misses of this process.
-
-    `checkpoints` maps a checkpoint's digest (ModelInfo.digest) to its number of entries and bytes.
-    """
+    """The current contents of the cache, and the hits and misses of this process.  `checkpoints`
+    maps a checkpoint's digest (ModelInfo.digest) to its number of entries and bytes."""
 
     folder: Path
     entries: int

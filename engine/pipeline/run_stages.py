@@ -211,8 +211,7 @@ def answer_rules(
     adapter: Adapter, prepared: Prepared, asked: DecodeConfig
 ) -> tuple[AnswerRules, tuple[str, ...]]:
     """What decides the answer to a prompt: the settings with as many new tokens as the context has
-    room for, with a note if these are fewer, and the checkpoint's rules.
-    """
+    room for, with a note if these are fewer, and the checkpoint's rules."""
     name, context, prompt = adapter.info.name, adapter.context_limit, prepared.context_tokens
     room = context - prompt
     if asked.max_new_tokens <= room:

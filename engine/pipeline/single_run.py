@@ -46,11 +46,9 @@ def run(
     cache: FeatureCache | None,
     watcher: Watcher | None = None,
 ) -> RunResult:
-    """Runs the four stages on the adapter's device; `cache` None computes the features.
-
-    Raises BadInput for a user error, OutOfMemory after freeing the run's memory, Cancelled
-    between stages.  A run that is cancelled between two tokens returns the tokens so far.
-    """
+    """Runs the four stages on the adapter's device; `cache` None computes the features.  Raises
+    BadInput for a user error, OutOfMemory after freeing the run's memory, Cancelled between stages.
+    A run that is cancelled between two tokens returns the tokens so far."""
     with memory.guard(adapter.info.name, adapter.device):
         return _answer(adapter, request, cache, watcher)
 

@@ -14,10 +14,8 @@ from tokenizers.decoders import DecodeStream
 
 def text_ends(tokenizer: Any, ids: Sequence[int]) -> tuple[int, ...]:
     """For each id, the number of known characters of the answer's text without white space around
-    it; the last is all.
-
-    An id is decoded with all before it only where the parts do not add up to the whole text.
-    """
+    it; the last is all.  An id is decoded with all before it only where the parts do not add up to
+    the whole text."""
     decode = partial(tokenizer.decode, skip_special_tokens=True)
     whole = decode(ids)
     parts = _parts(tokenizer, ids)

@@ -44,10 +44,8 @@ HTTP_ERRORS = (httpx2.HTTPError, httpx2.InvalidURL, httpx2.StreamError, OSError)
 @dataclass
 class Reply:
     """What a server has sent for one request so far; milliseconds since it was first sent.
-
     `pieces` has the arrival of each piece of text and the characters of the text up to its end.
-    `usage` and `told` (its own times) are the server's word.
-    """
+    `usage` and `told` (its own times) are the server's word."""
 
     text: str = ""
     stop: Stop = "cancelled"
@@ -79,11 +77,9 @@ def ask(
     piece: Callable[[str, float], None] = lambda text, ms: None,
     cancelled: Callable[[], bool] = lambda: False,
 ) -> Reply:
-    """Sends `body` and follows the answer; `piece` gets the text so far and its arrival.
-
-    Raises ServerFailed; Cancelled before the first piece.  A later cancel closes the connection and
-    returns what has arrived, with the stop "cancelled".
-    """
+    """Sends `body` and follows the answer; `piece` gets the text so far and its arrival.  Raises
+    ServerFailed; Cancelled before the first piece.  A later cancel closes the connection and
+    returns what has arrived, with the stop "cancelled"."""
     reply = Reply()
     _run(lambda: _until(_asked(server, body, piece, reply), server, cancelled))
     if not reply.ended and not reply.pieces:

@@ -14,11 +14,9 @@ PATIENCE_S = 10.0
 
 
 class Relay:
-    """Inside a `with`: passes one request to the server, and its reply back, piece by piece.
-
-    The first piece of the reply waits for `first_s`, each later one for `each_s`.  `sent_ms` has
-    the moment at which each was sent on, on the second clock (time.monotonic).
-    """
+    """Inside a `with`: passes one request to the server, and its reply back, piece by piece.  The
+    first piece of the reply waits for `first_s`, each later one for `each_s`.  `sent_ms` has the
+    moment at which each was sent on, on the second clock (time.monotonic)."""
 
     def __init__(self, server: Server, first_s: float, each_s: float) -> None:
         self.server, self.first_s, self.each_s = server, first_s, each_s

@@ -50,10 +50,8 @@ def read(folder: Path, damage: DamagedLines | None = None) -> dict[Task, Feedbac
 
 
 def votes(folder: Path, damage: DamagedLines | None = None) -> tuple[Vote, ...]:
-    """The votes of a run; StoreError if they cannot be read.
-
-    Of each visit the last one per sample and pair of answers, blind and open votes apart.
-    """
+    """The votes of a run; StoreError if they cannot be read.  Of each visit the last one per sample
+    and pair of answers, blind and open votes apart."""
     every = islice(lines(folder, VOTES, "votes", Vote, damage), MAX_VOTES)
     found = {(vote.visit, vote.blind, vote.sample, vote.answers): vote for vote in every}
     return tuple(found.values())

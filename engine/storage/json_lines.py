@@ -74,10 +74,8 @@ class Appender:
             os.write(self._descriptor, b"\n")
 
     def append(self, value: dict[str, Any]) -> None:
-        """Appends a line; after an OSError nothing of it remains in the file.
-
-        Half a surrogate pair is written as a question mark.
-        """
+        """Appends a line; after an OSError nothing of it remains in the file.  Half a surrogate
+        pair is written as a question mark."""
         text = json.dumps(value, allow_nan=False, separators=(",", ":"), ensure_ascii=False)
         data = text.encode(errors="replace") + b"\n"
         before, length = os.fstat(self._descriptor).st_size, len(data)
@@ -170,11 +168,9 @@ class DamagedLines:
 def read(
     path: Path, parse: Callable[[bytes], T], damage: DamagedLines | None = None
 ) -> Iterator[tuple[int, T]]:
-    """(byte offset, parsed object) of every complete line, in order.
-
-    Lines for which `parse` raises one of JSON_FAULTS are skipped and noted.  A missing file has no
-    lines; OSError if it is not a regular file.
-    """
+    """(byte offset, parsed object) of every complete line, in order.  Lines for which `parse`
+    raises one of JSON_FAULTS are skipped and noted.  A missing file has no lines; OSError if it is
+    not a regular file."""
     noted = damage if damage is not None else DamagedLines()
     try:
         stream = plain_files.open_regular(path, links=False)

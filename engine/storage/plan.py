@@ -161,11 +161,8 @@ def chips(runs: Sequence[Mapping[str, str]]) -> list[dict[str, bool]]:
 
 def flags(plans: Sequence[Plan], root: str, every: Sequence[str] = ()) -> Iterator[str]:
     """The options of `bench` for a plan, or for those of a sweep, on the dataset `root`; only what
-    differs from the defaults.
-
-    `every`: the dataset's samples.  If the plan's are not the first of them, or they are not known,
-    the ids are expected in the file IDS, one on each line.
-    """
+    differs from the defaults.  `every`: the dataset's samples.  If the plan's are not the first of
+    them, or they are not known, the ids are expected in the file IDS, one on each line."""
     plan = plans[0] if plans[0].perturb else replace(plans[0], perturb_seed=0)
     yield from ("--dataset", root, "--models", ",".join(plan.models))
     if plan.samples != tuple(every):

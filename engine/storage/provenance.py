@@ -25,9 +25,7 @@ LIBRARIES = ("torch", "transformers", "tokenizers", "av", "pillow", "numpy")
 
 def describe_dataset(root: Path, samples: Sequence[Sample]) -> DatasetIdentity:
     """A digest of each sample's record and its files' names and sizes, independent of the root.
-
-    File contents are not included: reading a thousand recordings would take as long as a run.
-    """
+    File contents are not included: reading a thousand recordings would take as long as a run."""
     total = hashlib.blake2b(digest_size=16)
     for sample in samples:
         total.update(_text(root, sample) + b"\n")

@@ -57,11 +57,9 @@ class Place(Struct, frozen=True):
 
 
 class ResultRow(Struct, frozen=True, kw_only=True):
-    """One model's answer to one sample, or its error, and its place in a run.
-
-    In a batch, most times are measured for the whole batch only: they are in the fields that begin
-    with "batch", and the fields for one sample are None.
-    """
+    """One model's answer to one sample, or its error, and its place in a run.  In a batch, most
+    times are measured for the whole batch only: they are in the fields that begin with "batch", and
+    the fields for one sample are None."""
 
     model: Name
     family: str | None = None

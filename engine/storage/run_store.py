@@ -105,10 +105,8 @@ class RunInfo:
 
 
 class Writer(AbstractContextManager["Writer"]):
-    """Writes to a run; only one process may.  `done` holds the tasks that have a row.
-
-    `problem` names rows of an earlier session that cannot be read and are computed again, or "".
-    """
+    """Writes to a run; only one process may.  `done` holds the tasks that have a row.  `problem`
+    names rows of an earlier session that cannot be read and are computed again, or ""."""
 
     def __init__(self, folder: Path, header: Header, results: Appender) -> None:
         self.folder, self.header = folder, header

@@ -57,10 +57,8 @@ class VotedAnswer(Struct, frozen=True, order=True):
 
 
 class Vote(Struct, frozen=True):
-    """A line of votes.jsonl: which of two answers about a sample a visitor prefers.
-
-    `blind`: the names were hidden when the visitor chose.  `visit`: a number of the session.
-    """
+    """A line of votes.jsonl: which of two answers about a sample a visitor prefers.  `blind`: the
+    names were hidden when the visitor chose.  `visit`: a number of the session."""
 
     sample: Name
     answers: tuple[VotedAnswer, VotedAnswer]  # in their own order, not that of the screen

@@ -82,11 +82,8 @@ def density(events: Events, bins: int = BINS) -> EventDensity:
 
 
 def slice_spans(events: Events, split: Split = COUNT_SPLIT) -> list[SliceSpan]:
-    """What each picture of `events.render` covers; MediaError if there are too few events.
-
-    A part without events, which a split by time may have, begins and ends where the one before it
-    ends.
-    """
+    """What each picture of `events.render` covers; MediaError if there are too few events.  A part
+    without events, which a split by time may have, begins and ends where the one before it ends."""
     begin, spans = events.t.min(), list[SliceSpan]()
     for part in streams.parts(events, split):
         times = events.t[part] - begin

@@ -11,10 +11,8 @@ _GAP = 6
 
 
 def sheet(images: Sequence[Image]) -> Pictures.Image:
-    """The pictures on one transparent sheet, as large as possible.
-
-    Cells have the largest width and height of all pictures; other pictures are scaled to fit.
-    """
+    """The pictures on one transparent sheet, as large as possible.  Cells have the largest width
+    and height of all pictures; other pictures are scaled to fit."""
     width, height = (max(image.shape[side] for image in images) for side in (1, 0))
     columns, cell = grid(len(images), width / height)
     page = Pictures.new("RGBA", SHEET)

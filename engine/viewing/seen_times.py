@@ -58,9 +58,7 @@ APART = (
 @dataclass(frozen=True, eq=False)
 class SeenPicture:
     """A picture that a model receives, and its time; a frame begins and ends at one moment.
-
-    `known` is False if the time is only assumed.  `events` is the number of events drawn in it.
-    """
+    `known` is False if the time is only assumed.  `events` is the number of events drawn in it."""
 
     name: str
     begin_us: float

@@ -41,10 +41,8 @@ _LOGGED = re.compile(r"^\[[^\]]*\]\s*(\([^)]*\)\s*)?\S+:\d+:\s*")
 
 
 class Link:
-    """Starts workers on Ray and calls them; what happens there is told by events().
-
-    `nodes`: those at the start, by name, with "id", "address", "cpus" and "gpus".
-    """
+    """Starts workers on Ray and calls them; what happens there is told by events().  `nodes`: those
+    at the start, by name, with "id", "address", "cpus" and "gpus"."""
 
     def __init__(self, options: ClusterOptions, cancelled: Callable[[], bool]) -> None:
         """Connects; ClusterError if that fails, Cancelled if requested."""

@@ -240,10 +240,8 @@ class _ClusterRun:
                 member.set_aside()
 
     def _inspected(self) -> bool:
-        """Whether every node has reported, or has had its time; ClusterError if one differs.
-
-        A node whose devices are in use by others is checked when it gets a worker.
-        """
+        """Whether every node has reported, or has had its time; ClusterError if one differs.  A
+        node whose devices are in use by others is checked when it gets a worker."""
         if not self.inspected:
             waiting = self.workers.waiting(WAITED_S)
             left = [one for one in self.workers.present if one.node not in self.differs]

@@ -100,10 +100,8 @@ class Workers(dict[str, WorkerState]):
 
     def shares(self, member: WorkerState, since: float) -> tuple[str, ...]:
         """What other workers of this run used at any moment since then: "device" (the same GPU, or
-        the machine's processor), "cores" (more threads than cores), or nothing.
-
-        A starting worker counts with its threads, but without a GPU.
-        """
+        the machine's processor), "cores" (more threads than cores), or nothing.  A starting worker
+        counts with its threads, but without a GPU."""
         mine = member.device
         others = [
             other.device or {"threads": mine["threads"], "unit": "cpu"}

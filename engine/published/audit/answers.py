@@ -342,10 +342,8 @@ def begins_with_bos(_file: ResultFile, record: AnswerRecord) -> Values | None:
 
 @of_file
 def bos_matched(file: ResultFile) -> Hits:
-    """The matched tokens are one more per sample than the ids give.
-
-    Rows are matched by place, not by sample name: a sample may appear twice.
-    """
+    """The matched tokens are one more per sample than the ids give.  Rows are matched by place, not
+    by sample name: a sample may appear twice."""
     stated, compared = file.by_row(MATCHED), file.by_row(COMPARED)
     drafts, targets = (
         {r.row: r.ids for r in file.of(model, True) if r.ids is not None}

@@ -18,10 +18,8 @@ Severity = Literal["error", "warning", "note"]
 
 @dataclass(frozen=True)
 class AuditFinding:
-    """One problem in one sentence, with its evidence.
-
-    paths: the records concerned; correction: how they were corrected, "" for not at all.
-    """
+    """One problem in one sentence, with its evidence.  paths: the records concerned; correction:
+    how they were corrected, "" for not at all."""
 
     message: str
     figures: Mapping[str, float] = field(default_factory=dict)
@@ -94,10 +92,8 @@ def of_file(search: FileSearch) -> FileSearch:
 
 
 def of_model(search: ModelSearch, timed: bool = False) -> ModelSearch:
-    """Makes a function that searches the records of one model a check.
-
-    timed: without models whose times are in another unit.
-    """
+    """Makes a function that searches the records of one model a check.  timed: without models whose
+    times are in another unit."""
 
     def every(file: ResultFile) -> Hits:
         for model in file.models:
@@ -117,11 +113,9 @@ def of_record(
     least: Callable[[int], float] = lambda _: 1,
     most: str = "",
 ) -> Callable[[WrongRecord], WrongRecord]:
-    """Makes a function that judges one record a check.
-
-    of: the records to judge; least: how many of them have to be wrong.  The values are those of the
-    record with the greatest value of the name `most`, otherwise of the first.
-    """
+    """Makes a function that judges one record a check.  of: the records to judge; least: how many
+    of them have to be wrong.  The values are those of the record with the greatest value of the
+    name `most`, otherwise of the first."""
 
     def add(wrong: WrongRecord) -> WrongRecord:
         def search(file: ResultFile, model: str) -> Hits:

@@ -90,11 +90,9 @@ class Evidence:
 
 @dataclass(frozen=True)
 class Headline:
-    """A claim, the claimed factor, the files' evidence and a verdict in one sentence.
-
-    outcome: supported or not if all files agree that do not leave their units in doubt; otherwise
-    it cannot be judged.  without: the files without evidence, by reason.
-    """
+    """A claim, the claimed factor, the files' evidence and a verdict in one sentence.  outcome:
+    supported or not if all files agree that do not leave their units in doubt; otherwise it cannot
+    be judged.  without: the files without evidence, by reason."""
 
     name: str
     claim: str
@@ -231,11 +229,9 @@ def _ratio_of_means(file: ResultFile, time: ClaimTime, corrected: bool) -> float
 
 
 def _doubt(file: ResultFile, ratio: float) -> tuple[str, ...]:
-    """A sentence if the units of the file, or of this ratio of two times, are implausible.
-
-    A single stage can be more than 100x as fast (loading in 1.5 ms against 1 s).  If the totals
-    are plausible and equal the sum of their stages, all times are in one unit.
-    """
+    """A sentence if the units of the file, or of this ratio of two times, are implausible.  A
+    single stage can be more than 100x as fast (loading in 1.5 ms against 1 s).  If the totals are
+    plausible and equal the sum of their stages, all times are in one unit."""
     both = (file.draft, file.target)
     doubts = answer_pairs.doubts(file)
     for what, times in doubts:

@@ -17,11 +17,9 @@ _HELD_BY = {"vision": ("prefill", "decode"), "prefill": ("decode",)}
 
 @dataclass(frozen=True)
 class Waterfall:
-    """From the other model's mean total to EventGPT's; the parts add up to the difference.
-
-    parts: milliseconds per sample that EventGPT saves (negative: it takes longer).
-    per_token_ratio counts the tokens that the decoding times cover.
-    """
+    """From the other model's mean total to EventGPT's; the parts add up to the difference.  parts:
+    milliseconds per sample that EventGPT saves (negative: it takes longer).  per_token_ratio counts
+    the tokens that the decoding times cover."""
 
     slow: str
     fast: str

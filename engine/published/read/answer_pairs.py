@@ -27,10 +27,8 @@ from engine.published.read.record_types import EOS, AnswerRecord, Claim, ResultF
 def matched(
     file: ResultFile, draft: str, target: str, corrected: bool = True
 ) -> Iterator[tuple[AnswerRecord, AnswerRecord]]:
-    """The answers of two models to the same sample and question, in the draft's order.
-
-    A sample that appears twice counts once, by the first record of each model.
-    """
+    """The answers of two models to the same sample and question, in the draft's order.  A sample
+    that appears twice counts once, by the first record of each model."""
     mine, others = (
         {record.key: record for record in reversed(file.of(model, corrected))}
         for model in (draft, target)
@@ -75,9 +73,7 @@ def acceptance(
     file: ResultFile, draft: str = "", gamma: int = GAMMA, way: str = ""
 ) -> Acceptance | None:
     """The figures of a draft, by default the file's, against its target; None without ids.
-
-    Computed once per file, because the audit, the figures and the report use it.
-    """
+    Computed once per file, because the audit, the figures and the report use it."""
     draft, target = draft or file.draft, file.target
     key = "acceptance", draft, gamma, way
     if key not in file.computed:
@@ -144,11 +140,9 @@ class LengthCut(NamedTuple):
 
 
 class Work(NamedTuple):
-    """The target's time divided by the draft's, over all pairs: tokens x time per token.
-
-    per_token counts the tokens that the time covers (see `covered`).  If this is one less than all
-    tokens, the product differs slightly from the ratio.
-    """
+    """The target's time divided by the draft's, over all pairs: tokens x time per token.  per_token
+    counts the tokens that the time covers (see `covered`).  If this is one less than all tokens,
+    the product differs slightly from the ratio."""
 
     part: Part
     ratio: float
@@ -181,11 +175,9 @@ def cut(file: ResultFile, model: str) -> LengthCut | None:
 
 
 def covered(file: ResultFile, tokens: float) -> float:
-    """The number of tokens that the decoding time covers.
-
-    With five stages the first token belongs to the prefill: avg_token_time divides by N - 1, as
-    TPOT does.  The others divide by N, or do not say.
-    """
+    """The number of tokens that the decoding time covers.  With five stages the first token belongs
+    to the prefill: avg_token_time divides by N - 1, as TPOT does.  The others divide by N, or do
+    not say."""
     return tokens - 1 if file.group.first_token_in_prefill else tokens
 
 

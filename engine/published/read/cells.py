@@ -195,10 +195,8 @@ def claim(
     columns: Columns,
     rows: Mapping[str, int],
 ) -> Claim:
-    """The figure at this path of a summary beside that of the rows.
-
-    fields: (model, name) of the fields that it may be of; rows: how many there are of each model.
-    """
+    """The figure at this path of a summary beside that of the rows.  fields: (model, name) of the
+    fields that it may be of; rows: how many there are of each model."""
     *_, nested, key = ("", *path.split("."))
     model = fields[0][0]
     if key in SIZES:
@@ -228,10 +226,8 @@ def claim(
 def checked(
     path: str, stated: float, what: tuple[str, str], found: Sequence[float], rows: int
 ) -> Claim:
-    """A claim about (field, statistic): the values found, at least one, of `rows` rows.
-
-    Not checked if missing values of a plausible size would give the stated figure.
-    """
+    """A claim about (field, statistic): the values found, at least one, of `rows` rows.  Not
+    checked if missing values of a plausible size would give the stated figure."""
     name, statistic = what
     total = math.fsum(found)
     value = total / len(found) if statistic == "mean" else total

@@ -36,11 +36,9 @@ class Answer(Struct, frozen=True):
 
 
 class Rows(Struct, frozen=True):
-    """A list of rows.
-
-    path: "" for where the form was recognised; "*" stands for the names of several models, also as
-    the key of the answer.  Numbers of no model belong to the sample; all_figures: so do the others.
-    """
+    """A list of rows.  path: "" for where the form was recognised; "*" stands for the names of
+    several models, also as the key of the answer.  Numbers of no model belong to the sample;
+    all_figures: so do the others."""
 
     answers: Mapping[str, Answer]
     path: str = ""
@@ -137,10 +135,8 @@ def flat(value: object, prefix: str = "", depth: int = 4) -> dict[str, Any]:
 
 
 def general(keys: Iterable[str]) -> Form | None:
-    """A form for rows of an unknown one: the names before times, ids and texts are the models.
-
-    It compares no two of them, and does not say what a total covers.
-    """
+    """A form for rows of an unknown one: the names before times, ids and texts are the models.  It
+    compares no two of them, and does not say what a total covers."""
     values: dict[str, set[str]] = {}
     for key in keys:
         if named := _MODELS_VALUE.fullmatch(key):

@@ -200,11 +200,9 @@ class FileReading:
             self.models.append(model)
 
     def _state(self, columns: Columns, summary: object, path: str, whole: str) -> None:
-        """Adds the figures of a summary, each beside the value from the rows.
-
-        They are of the model that their path names, otherwise of `whole`, "" for the samples; or of
-        the model that the key names.
-        """
+        """Adds the figures of a summary, each beside the value from the rows.  They are of the
+        model that their path names, otherwise of `whole`, "" for the samples; or of the model that
+        the key names."""
         for key, value in flat(summary, depth=DEPTH).items():
             *parts, last = f"{path}.{key}".split(".")
             stated = self.cells.number(value, f"{path}.{key}") if is_number(value) else None

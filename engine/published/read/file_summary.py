@@ -187,11 +187,9 @@ class Bar:
 
 
 def frame(file: ResultFile, corrected: bool = True) -> pd.DataFrame:
-    """All records in the columns of own runs, a row per sample and model.
-
-    Missing values are None, never 0.  tok/s is over the whole decoding time, because these files
-    have no time of the first token.
-    """
+    """All records in the columns of own runs, a row per sample and model.  Missing values are None,
+    never 0.  tok/s is over the whole decoding time, because these files have no time of the first
+    token."""
     import pandas as pd
 
     return pd.DataFrame([_row(one) for one in (file.corrected if corrected else file.records)])

@@ -37,10 +37,8 @@ class RecordsError(BadInput):
 def read(
     found: Iterable[tuple[str, Path]], progress: Progress | None = None
 ) -> Iterator[ResultFile]:
-    """The (shown name, path) of each file in the common form, one by one.
-
-    progress(done, all, name) is called before each file.
-    """
+    """The (shown name, path) of each file in the common form, one by one.  progress(done, all,
+    name) is called before each file."""
     every = list(found)
     for number, (name, path) in enumerate(every):
         if progress:
@@ -53,9 +51,7 @@ def read(
 
 def find(paths: Iterable[Path]) -> list[tuple[str, Path]]:
     """(shown name, path) of each given file, and of each *.json below each given folder, sorted.
-
-    Links are not followed out of a folder.  RecordsError for a folder without JSON files.
-    """
+    Links are not followed out of a folder.  RecordsError for a folder without JSON files."""
     found: dict[Path, str] = {}
     for path in paths:
         try:

@@ -88,10 +88,8 @@ class AnswerRecord:
 
 @dataclass(frozen=True)
 class Identity:
-    """The model that a file claims for its answers, and the evidence in the file.
-
-    family: the family that the evidence shows (a key of NAMES), None without evidence.
-    """
+    """The model that a file claims for its answers, and the evidence in the file.  family: the
+    family that the evidence shows (a key of NAMES), None without evidence."""
 
     claimed: str
     evidence: str

@@ -45,11 +45,9 @@ def identities(
     records: Sequence[AnswerRecord],
     config: Mapping[str, object],
 ) -> dict[str, Identity]:
-    """The claimed model of every name in the file, and the evidence.
-
-    If Video-LLaVA answered as EventGPT, the labels may be exchanged: then EventGPT's contexts show
-    it, which could otherwise be one image of LLaVA-1.5 and a longer question.
-    """
+    """The claimed model of every name in the file, and the evidence.  If Video-LLaVA answered as
+    EventGPT, the labels may be exchanged: then EventGPT's contexts show it, which could otherwise
+    be one image of LLaVA-1.5 and a longer question."""
     found, exchanged = {}, {}
     for model in models:
         mine = [record for record in records if record.model == model]
