@@ -46,7 +46,16 @@ class PlaceholderAdapter(Adapter):
         refuse_larger_tokenizer(info, len(tokenizer), model.get_input_embeddings().num_embeddings)
         adapter = cls(info, model, tokenizer, processor, ())
         if template := templates.find(folder, info.name):
-            adapter.use_template(template)
+            # Content is passed as parts, or as a string if the template does not support parts.
+            parts = templates.parts(cls.kind, 1)  # the template's kind, whatever is shown
+            contents = (parts, lambda question: f"{cls.placeholder}\n{question}")
+            found = templates.prompts(tokenizer, template, contents, cls.placeholder)
+            prompt = next((one for one in found if isinstance(one, str)), found[-1])
+            if isinstance(prompt, ModelUnavailable):
+                raise prompt
+            adapter.prompt, adapter.has_template = prompt, True  # type: ignore[misc]
+            if prompt != cls.prompt:
+                adapter.notes = (*adapter.notes, OWN_PROMPT)
         adapter._check()
         size = int(model.config.vision_config.image_size)
         auto_processor.refuse_other_sizes(info, folder, processor, size)
@@ -96,20 +105,6 @@ class PlaceholderAdapter(Adapter):
             raise ValueError(f"{len(rows)} visual rows for {int(mask.sum())} placeholders")
         merged: torch.Tensor = embeds.masked_scatter(mask, rows.to(embeds.dtype))
         return merged
-
-    def use_template(self, template: templates.Template) -> None:
-        """Uses the checkpoint's chat template instead of the published prompt."""
-        # Content is passed as parts, or as a string if the template does not support parts.
-        parts = templates.parts(type(self).kind, 1)  # the template's kind, whatever is shown
-        contents = (parts, lambda question: f"{self.placeholder}\n{question}")
-        found = templates.prompts(self.tokenizer, template, contents, self.placeholder)
-        prompt = next((one for one in found if isinstance(one, str)), found[-1])
-        if isinstance(prompt, ModelUnavailable):
-            raise prompt
-        self.prompt = prompt  # type: ignore[misc]
-        self.has_template = True
-        if self.prompt != type(self).prompt:
-            self.notes = (*self.notes, OWN_PROMPT)
 
 
 class LlavaAdapter(PlaceholderAdapter):

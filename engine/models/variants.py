@@ -25,7 +25,6 @@ WORDS: Mapping[str, tuple[str, ...]] = {
     "dtype": tuple(DTYPE_BYTES),
     "quantization": tuple(KINDS),
 }
-FIELD_WORDS = {"kind": "inputs", "dtype": "dtypes", "quantization": "quantizations"}
 FIELDS: Mapping[str, str] = {word: field for field, words in WORDS.items() for word in words}
 LABELS: Mapping[str, str] = {kind: f"shown {kind}" for kind in SHOWS}
 BETWEEN = " · "  # in a label; sentences list labels with commas
@@ -75,10 +74,8 @@ def parsed(name: str, base: ModelEntry) -> ModelEntry:
             )
         before = values.setdefault(FIELDS[word], word)
         if before != word:
-            raise BadInput(
-                f"{quoted(name)} names two {FIELD_WORDS[FIELDS[word]]} ({before} and {word}): "
-                "keep one."
-            )
+            what = FIELDS[word].replace("kind", "input")
+            raise BadInput(f"{quoted(name)} names two {what}s ({before} and {word}): keep one.")
     return derived(base, values)
 
 
