@@ -127,13 +127,28 @@ class _Aedat4(Indexed):
         return np.frombuffer(data, _EVENT, count, place) if count else np.empty(0, _EVENT)
 
     def _content(self, at: int, size: int) -> bytes:
+        """The decompressed bytes of a packet; Damaged if they are damaged or too many."""
         if not 0 <= size <= MAX_PACKET:
             raise Damaged(f"a packet has {counted(size, 'byte')}")
         self._file.seek(at)
         data = self._file.read(size)
         if len(data) < size:
             raise Damaged(f"it ends in the middle of a packet of {counted(size, 'byte')}")
-        return _decompressed(data, self._compression)
+        if not self._compression:
+            return data
+        import pyarrow as pa  # takes a tenth of a second
+
+        parts, total = list[bytes](), 0
+        try:
+            with pa.CompressedInputStream(pa.BufferReader(data), self._compression) as stream:
+                while part := stream.read(_PIECE):
+                    parts.append(part)
+                    total += len(part)
+                    if total > MAX_PACKET:
+                        raise Damaged(f"a packet has more than {MAX_PACKET:,} bytes")
+        except (OSError, pa.ArrowException) as error:
+            raise Damaged("a packet cannot be decompressed") from error
+        return b"".join(parts)
 
     def _listed(self) -> npt.NDArray[Any] | None:
         """The packets by the table; None if the file has none, or is cut off before it."""
@@ -174,25 +189,6 @@ class _Aedat4(Indexed):
             note += f" Its last {counted(self._size - at, 'byte')} are no whole packet: left out."
         self.notes = (*self.notes, note)
         return np.array(rows, _PACKET)
-
-
-def _decompressed(data: bytes, compression: str) -> bytes:
-    """The bytes of a packet; Damaged if they are damaged or too many."""
-    if not compression:
-        return data
-    import pyarrow as pa  # takes a tenth of a second
-
-    parts, size = list[bytes](), 0
-    try:
-        with pa.CompressedInputStream(pa.BufferReader(data), compression) as stream:
-            while part := stream.read(_PIECE):
-                parts.append(part)
-                size += len(part)
-                if size > MAX_PACKET:
-                    raise Damaged(f"a packet has more than {MAX_PACKET:,} bytes")
-    except (OSError, pa.ArrowException) as error:
-        raise Damaged("a packet cannot be decompressed") from error
-    return b"".join(parts)
 
 
 # FlatBuffers; Damaged for an offset outside the buffer.
