@@ -125,9 +125,8 @@ def notes(item: ModelEntry, usual: MediaKind, trained: Collection[str] = ()) -> 
     """
     found, known = [], set(SHOWS).intersection(trained) or {(item.of or item).kind}
     if item.kind != usual:
-        taken = "one image" if usual == item.kind == "image" else TAKEN[usual]
         found.append(
-            f"Shown {MEDIA[item.kind]} as {taken}: models of this family usually get "
+            f"Shown {MEDIA[item.kind]} as {TAKEN[usual]}: models of this family usually get "
             f"{MEDIA[usual]}."
         )
     if item.demo and item.kind not in known:

@@ -157,7 +157,11 @@ class _Aedat4(Indexed):
         data = self._content(self._table, self._size - self._table)
         if data[8:12] != b"FTAB":
             raise Damaged("its table of packets is none")
-        entries = tables(data, root(data, 4), 0)
+        place, count = vector(data, root(data, 4), 0)
+        if place + 4 * count > len(data):
+            raise Damaged(f"a vector of {count:,} tables in {len(data):,} bytes")
+        entries = place + 4 * np.arange(count)
+        entries += _numbers(data, entries, "<u4")
         streams, pair = (column(data, entries, 1, form) for form in ("<i4", "<i8"))
         places, *others = (column(data, entries, at, "<i8") for at in (0, 2, 3, 4))
         found: npt.NDArray[Any] = np.rec.fromarrays(
@@ -212,15 +216,6 @@ def vector(data: bytes, table: Places, number: int) -> tuple[int, int]:
         return 0, 0
     begin = place + _numbers(data, place, "<u4")
     return int(begin[0]) + 4, int(_numbers(data, begin, "<u4")[0])
-
-
-def tables(data: bytes, table: Places, number: int) -> Places:
-    """The places of the tables in a vector."""
-    place, count = vector(data, table, number)
-    if place + 4 * count > len(data):
-        raise Damaged(f"a vector of {count:,} tables in {len(data):,} bytes")
-    places: Places = place + 4 * np.arange(count)
-    return places + _numbers(data, places, "<u4")
 
 
 def _fields(data: bytes, tables: Places, number: int) -> Places:
