@@ -5,19 +5,14 @@ those that failed before it.  The digest covers exactly the bytes that were deco
 PyAV are imported when the first sample is loaded, so importing this package is cheap.
 """
 
-from __future__ import annotations
-
 import hashlib
 from collections.abc import Iterable
-from typing import TYPE_CHECKING
+from dataclasses import replace
 
 from engine.errors import MediaError
 from engine.machine import device
 from engine.media.media_files import Data, pieces
 from engine.types import DEFAULT_MEDIA, Media, MediaKind, MediaOptions, Sample
-
-if TYPE_CHECKING:
-    from engine.media.media_sources import LoadedPictures
 
 # Increase it whenever the same files give different pictures: this invalidates cached features.
 READER = "3"
@@ -28,18 +23,15 @@ def load(sample: Sample, kind: MediaKind, how: MediaOptions = DEFAULT_MEDIA) -> 
     if none of the sample's sources can be read."""
     from engine.media import media_sources
 
-    chosen = {"events": "", "video": how.frames, "image": "middle"}[kind]
     reasons: list[str] = []
     for what, read in media_sources.of(sample, kind, how):
         try:
-            found = read()
+            found, content, tag = read()
         except MediaError as error:
             reasons.append(str(error).rstrip("."))
         else:
             notes = tuple(f"{reason}; {what} shown instead." for reason in reasons) + found.notes
-            used = found.rule or chosen
-            digest = _digest(kind, used, found)
-            return Media(kind, found.images, digest, found.source, used, notes, found.frames)
+            return replace(found, digest=_digest(found, content, tag), notes=notes)
     if reasons:
         raise MediaError("; ".join(reasons) + ".")
     default = f"Sample {sample.id} has no file for {kind}: pick another sample."
@@ -51,12 +43,12 @@ def prepare() -> None:
     from engine.media import media_sources  # noqa: F401
 
 
-def _digest(kind: str, rule: str, found: LoadedPictures) -> str:
+def _digest(found: Media, content: Iterable[Data], tag: str) -> str:
     """64 hex digits over everything that decides the pictures, without names and folders."""
     reader = f"{READER} av {device.installed('av')} pillow {device.installed('pillow')}"
-    parts: Iterable[Data] = map(str.encode, (reader, kind, rule, found.tag))
+    parts: Iterable[Data] = map(str.encode, (reader, found.kind, found.rule, tag))
     digest = hashlib.blake2b(digest_size=32)
-    for part in (*parts, *found.content):
+    for part in (*parts, *content):
         digest.update(len(part).to_bytes(8, "little"))  # separates the parts
         for piece in pieces(part):
             digest.update(piece)

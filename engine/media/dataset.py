@@ -51,7 +51,7 @@ def read(root: Path) -> Dataset:
             if record.id in earlier:
                 repeated.append(str(record.id))
                 continue
-            name = samples.unused(record.id, number, record.problems)
+            name = samples.unused(record.id, number, record.problems, f"Record {number:,}")
             samples.add(record.sample(name), record.clip)
         if repeated:
             problems.append(

@@ -234,16 +234,14 @@ class Samples:
         self.found: dict[str, Sample] = {}
         self._clips: list[str] = []
 
-    def unused(self, wanted: str | None, number: int, problems: list[str], where: str = "") -> str:
-        """The record's own id if it has one that is free, else one made from its number.  `where`:
-        how the problem names the record, if not by this number."""
+    def unused(self, wanted: str | None, number: int, problems: list[str], called: str) -> str:
+        """The record's own id if it has one that is free, else one made from its number."""
         if wanted is not None and wanted not in self.found:
             return wanted
         made = f"record-{number}"
         while made in self.found:
             made += "+"
         has = "no usable id" if wanted is None else f"the id {quoted(wanted)} of an earlier record"
-        called = where or f"Record {number:,}"
         problems.append(f"{called} has {has} and is called {made}: give it a unique id.")
         return made
 

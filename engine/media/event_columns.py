@@ -7,7 +7,7 @@ microseconds are refused.
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence, Sized
 from dataclasses import KW_ONLY, dataclass, replace
 from typing import Any
 
@@ -124,10 +124,7 @@ def microseconds(values: Numbers, factor: float, name: str) -> Times:
 def normalised(columns: Columns, name: str) -> Events:
     """The checked stream; `name` is used in error messages."""
     x, y, t, p = columns.x, columns.y, columns.t, columns.p
-    lengths = dict(zip("xytp", map(len, (x, y, t, p)), strict=True))
-    if len(set(lengths.values())) > 1:
-        sizes = ", ".join(f"{key} {length:,}" for key, length in lengths.items())
-        raise MediaError(f"{name} has columns of different lengths ({sizes}): record it again.")
+    refuse_lengths({"x": x, "y": y, "t": t, "p": p}, name)
     if not len(t):
         raise MediaError(f"{name} holds 0 events: pick another recording.")
     refuse_many(len(t), name)
@@ -167,6 +164,13 @@ def repeats(values: Numbers, most: int) -> npt.NDArray[np.intp]:
     starts = np.flatnonzero(np.diff(places, prepend=-1) != 1)
     lengths = np.diff(starts, append=len(places))
     return places[np.repeat(lengths > most, lengths)]
+
+
+def refuse_lengths(arrays: Mapping[str, Sized], name: str) -> None:
+    lengths = {key: len(array) for key, array in arrays.items()}
+    if len(set(lengths.values())) > 1:
+        sizes = ", ".join(f"{key} {length:,}" for key, length in lengths.items())
+        raise MediaError(f"{name} has columns of different lengths ({sizes}): record it again.")
 
 
 def refuse_many(count: int, name: str, most: int = 0) -> None:

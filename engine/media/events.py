@@ -81,22 +81,17 @@ def parts(events: Events, split: Split = COUNT_SPLIT) -> list[Part]:
     found: list[Part] = []
     for low, high in pairwise(edges):
         if split.rule == "densest":
-            low, high = _densest(times, low, high)
+            # The 25 ms that hold the most events, from an event on; the first such.  Near the end
+            # they are fewer than 25 ms, and hold what the last 25 ms from that event on hold.
+            first, last = np.searchsorted(times, [low, high])
+            begins = times[first:last]
+            if len(begins):
+                stops = np.searchsorted(times, np.minimum(begins + DENSEST_US, high))
+                low = int(begins[int((stops - np.arange(first, last)).argmax())])
+                high = min(low + DENSEST_US, high)
         first, last = np.searchsorted(times, [low, high])
         found.append(np.sort(order[first:last]))  # file order: the last event at a pixel wins
     return found
-
-
-def _densest(times: npt.NDArray[np.int64], low: int, high: int) -> tuple[int, int]:
-    """The 25 ms between two times that hold the most events, from an event on; the first such.
-    Near the end they are fewer than 25 ms, and hold what the last 25 ms from that event on hold."""
-    first, last = np.searchsorted(times, [low, high])
-    begins = times[first:last]
-    if not len(begins):
-        return low, high
-    ends = np.searchsorted(times, np.minimum(begins + DENSEST_US, high))
-    best = int(begins[int((ends - np.arange(first, last)).argmax())])
-    return best, min(best + DENSEST_US, high)
 
 
 def draw(events: Events, part: Part, extent: Extent) -> Image:

@@ -9,6 +9,7 @@ from __future__ import annotations
 import io
 import struct
 import warnings
+from contextlib import suppress
 
 import numpy as np
 from PIL import Image as Pillow
@@ -95,21 +96,15 @@ def encoded(picture: Image | Pillow.Image, form: str, **options: int) -> bytes:
 
 def _pixels(picture: Pillow.Image) -> Image:
     """A writable copy; torch warns about arrays that share Pillow's read-only memory."""
-    turn = _TURNS.get(_orientation(picture)) if picture.format != "PNG" else None
-    picture = picture.transpose(turn) if turn is not None else picture
+    if picture.format != "PNG":  # phones store photos sideways, with the rotation in Exif
+        exif, turn = Pillow.Exif(), None
+        with suppress(*_DAMAGE):
+            exif.load(picture.info.get("exif", b""))
+            turn = exif.get(0x0112)
+        if isinstance(turn, int) and turn in _TURNS:
+            picture = picture.transpose(_TURNS[turn])
     if picture.mode.startswith("I"):  # 16-bit grey: Pillow would clip instead of scaling
         grey = _EIGHT_BITS[np.clip(np.array(picture), 0, 65_535)]
         return np.repeat(grey[..., None], 3, axis=2)
     # convert() would cost a third of the decoding even if it changes nothing.
     return np.array(picture if picture.mode == "RGB" else picture.convert("RGB"))
-
-
-def _orientation(picture: Pillow.Image) -> int:
-    """Phones store photos sideways, with the rotation in Exif."""
-    exif = Pillow.Exif()
-    try:
-        exif.load(picture.info.get("exif", b""))
-        value = exif.get(0x0112)
-    except _DAMAGE:
-        return 1
-    return value if isinstance(value, int) else 1

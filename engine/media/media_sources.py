@@ -6,7 +6,6 @@ digest and refused if it has changed.
 
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import suppress
-from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
 
@@ -15,7 +14,7 @@ from engine.media import decoding, events, images, kinds, perturb, video
 from engine.media.media_files import Data, content, label, large, opened
 from engine.media_options import COUNT_SPLIT, Split, Window, time_text
 from engine.quoting import count as counted
-from engine.types import ChosenFrames, Image, MediaKind, MediaOptions, Sample
+from engine.types import ChosenFrames, Image, Media, MediaKind, MediaOptions, Sample
 
 MAX_ROOM = 1 << 30  # bytes of a sample's picture files and of their pixels
 PREVIEW_US = 500_000  # of a recording, from its beginning: a long one is not read for a preview
@@ -23,20 +22,9 @@ _SHOWN_INDICES = 16
 _USUAL = (None, COUNT_SPLIT, "")  # settings that ask for no other pictures
 
 
-@dataclass(frozen=True, eq=False)
-class LoadedPictures:
-    """The result of one source: pictures, the files that decide them, and a description."""
-
-    images: tuple[Image, ...]
-    content: Sequence[Data]
-    tag: str
-    source: str
-    notes: tuple[str, ...] = ()
-    rule: str = ""  # set if the source decides it: the extent of pictures drawn from raw events
-    frames: ChosenFrames | None = None
-
-
-Read = Callable[[], LoadedPictures]
+# The pictures without a digest, the files' bytes that decide them, and how they were decided.
+Loaded = tuple[Media, Sequence[Data], str]
+Read = Callable[[], Loaded]
 
 
 def of(sample: Sample, kind: MediaKind, how: MediaOptions) -> list[tuple[str, Read]]:
@@ -62,12 +50,13 @@ def of(sample: Sample, kind: MediaKind, how: MediaOptions) -> list[tuple[str, Re
             f"perturb {how.perturbed} changes raw events only, and the model is shown frames: "
             "leave it out, or choose a model that is shown event images."
         )
-    choice = video.middle if kind == "image" else partial(video.choose, rule=how.frames)
+    rule = "middle" if kind == "image" else how.frames
+    choice = video.middle if kind == "image" else partial(video.choose, rule=rule)
     if sample.mp4 is not None:
-        sources.append(("the clip", partial(_clip, sample.mp4, choice)))
+        sources.append(("the clip", partial(_clip, sample.mp4, choice, kind, rule)))
     for paths, what in ((sample.frames, "frame folder"), (sample.images, "images")):
         if paths:
-            sources.append((f"the {what}", partial(_folder, paths, choice, what)))
+            sources.append((f"the {what}", partial(_folder, paths, choice, what, kind, rule)))
     if len(sample.images) != 1:
         return sources
     # A single picture beside a clip is meant for the image model.
@@ -86,12 +75,13 @@ def previews(sample: Sample) -> Iterator[Image]:
         if sample.events:
             part = sample.window or Window(0, PREVIEW_US)
             part = Window(part.start_us, min(part.length_us, PREVIEW_US))
-            yield _rendered(sample, MediaOptions(split=Split(parts=1), window=part)).images[0]
+            yield _rendered(sample, MediaOptions(split=Split(parts=1), window=part))[0].images[0]
 
 
-def _event_images(paths: Sequence[Path]) -> LoadedPictures:
+def _event_images(paths: Sequence[Path]) -> Loaded:
     data, pictures = _decoded(paths, images.decode)
-    return LoadedPictures(tuple(pictures), data, "event images", f"{len(data)} event images")
+    source = f"{len(data)} event images"
+    return Media("events", tuple(pictures), "", source), data, "event images"
 
 
 def _decoded(
@@ -120,7 +110,7 @@ def still(data: bytes, name: str) -> Image:
     return next(decoding.pictures(data, name))
 
 
-def _rendered(sample: Sample, how: MediaOptions) -> LoadedPictures:
+def _rendered(sample: Sample, how: MediaOptions) -> Loaded:
     """The pictures of the window; the digest covers the events, whatever file they are from."""
     assert sample.events is not None
     name = label(sample.events)
@@ -153,36 +143,34 @@ def _rendered(sample: Sample, how: MediaOptions) -> LoadedPictures:
     tag += f" perturbed {changes} {sample.id}" if changes else ""
     columns = (stream.x, stream.y, stream.t, stream.p)  # in one byte order on all machines
     data = [column.astype(column.dtype.newbyteorder("<")).tobytes() for column in columns]
-    return LoadedPictures(pictures, data, tag, source, tuple(notes), how.extent)
+    return Media("events", pictures, "", source, how.extent, tuple(notes)), data, tag
 
 
-def _clip(path: Path, rule: video.Choice) -> LoadedPictures:
+def _clip(path: Path, choice: video.Choice, kind: MediaKind, rule: str) -> Loaded:
     data, name = large(path), label(path)
-    clip = video.decode(data, name, rule)
+    clip = video.decode(data, name, choice)
     notes = (*clip.notes, *_repeated("clip", clip.indices, clip.count))
     with opened(data) as file:
-        kind = kinds.by_content(file.read(kinds.HEAD)) or kinds.MP4
-    source = _source(kind.short, clip.indices, clip.count)
+        form = kinds.by_content(file.read(kinds.HEAD)) or kinds.MP4
+    source = _source(form.short, clip.indices, clip.count)
     chosen = ChosenFrames(clip.indices, clip.count, path, video.rate(data, name))
-    return LoadedPictures(clip.images, [data], "mp4", source, notes, frames=chosen)
+    return Media(kind, clip.images, "", source, rule, notes, chosen), [data], "mp4"
 
 
-def _folder(paths: Sequence[Path], rule: video.Choice, what: str) -> LoadedPictures:
+def _folder(
+    paths: Sequence[Path], choice: video.Choice, what: str, kind: MediaKind, rule: str
+) -> Loaded:
     """The chosen pictures of a sequence; the others are not read."""
     single = what.split()[0].rstrip("s")
-    indices = rule(len(paths))
+    indices = choice(len(paths))
     chosen = list(dict.fromkeys(indices))
     data, decoded = _decoded([paths[i] for i in chosen], still)
     pictures = dict(zip(chosen, zip(data, decoded, strict=True), strict=True))
     notes = _repeated("list" if single == "image" else "folder", indices, len(paths))
-    return LoadedPictures(
-        tuple(pictures[i][1] for i in indices),
-        [pictures[i][0] for i in indices],
-        f"{len(paths)} pictures",
-        _source(what, indices, len(paths)),
-        tuple(notes),
-        frames=ChosenFrames(tuple(indices), len(paths)),
-    )
+    used, shown = zip(*(pictures[i] for i in indices), strict=True)
+    source, frames = _source(what, indices, len(paths)), ChosenFrames(tuple(indices), len(paths))
+    made = Media(kind, shown, "", source, rule, tuple(notes), frames)
+    return made, used, f"{len(paths)} pictures"
 
 
 def _repeated(what: str, indices: Sequence[int], count: int) -> Iterator[str]:

@@ -81,15 +81,23 @@ class Adapter(ABC):
         self.device = torch.device(info.device)
         self.dtype: torch.dtype = model.dtype
         self.use = InUse()
-        self.eos_ids = _eos_ids(info, model, tokenizer)
         self.own_generation: GenerationConfig = model.generation_config  # the checkpoint's own
+        stated = getattr(self.own_generation, "eos_token_id", None)
+        stated = tokenizer.eos_token_id if stated is None else stated
+        ids = stated if isinstance(stated, list) else [stated]
+        _refuse_strange(info, model, ids or [None])
+        self.eos_ids: tuple[int, ...] = tuple(ids)
         settings = vars(self.own_generation)
         supported.refuse_generation(info.name, settings)
         self.rules = generation_rules.followed(settings)
         _refuse_strange(info, model, generation_rules.ids(self.rules))
         self.notes = (*notes, *generation_rules.notes(settings))
         self.model.generation_config = GenerationConfig(eos_token_id=list(self.eos_ids))
-        self.code = code_digest()
+        code = hashlib.blake2b(digest_size=8)  # of this package's model code
+        for file in sorted(Path(__file__).parent.glob("*.py")):
+            code.update(file.read_bytes())
+        libraries = f"torch{torch.__version__}-transformers{transformers.__version__}"
+        self.code = f"{code.hexdigest()}-{libraries}"
         self._plain = pixels.known_settings(image_processor)
         self._processor = self.processor_digest()
 
@@ -295,14 +303,6 @@ class Adapter(ABC):
         return str(self.tokenizer.decode(list(ids), skip_special_tokens=True)).strip()
 
 
-def code_digest() -> str:
-    """A digest of this package's model code and of the versions of the libraries it uses."""
-    total = hashlib.blake2b(digest_size=8)
-    for file in sorted(Path(__file__).parent.glob("*.py")):
-        total.update(file.read_bytes())
-    return f"{total.hexdigest()}-torch{torch.__version__}-transformers{transformers.__version__}"
-
-
 def vocabulary_digest(tokenizer: Any) -> str:
     """A digest of the ids of all pieces that an answer can contain: without the markers that a
     family adds to its prompt (<image>, <ev_patch> ...), which differ."""
@@ -328,14 +328,6 @@ def refuse_other_vocabulary(draft: Adapter, target: Adapter) -> None:
             f"{refused}: their answers end with different ids ({draft.eos_ids} and "
             f"{target.eos_ids}); choose another draft or lookup."
         )
-
-
-def _eos_ids(info: ModelInfo, model: Any, tokenizer: Any) -> tuple[int, ...]:
-    stated = getattr(model.generation_config, "eos_token_id", None)
-    stated = tokenizer.eos_token_id if stated is None else stated
-    ids = stated if isinstance(stated, list) else [stated]
-    _refuse_strange(info, model, ids or [None])
-    return tuple(ids)
 
 
 def _refuse_strange(info: ModelInfo, model: Any, ids: Sequence[Any]) -> None:

@@ -61,9 +61,27 @@ def load(info: ModelInfo, folder: Path) -> Any:
     """The folder's processor; its video_processor is None without torchvision."""
     loading.refuse_absent(info, folder, FILES)
     loading.refuse_absent(info, folder, _TOKENIZERS)
-    kind = _class(info, folder)
+    form = "choose a checkpoint in transformers' own form (its name often ends in -hf)"
+    files = [checkpoint_files.read_if_there(folder / file, info.name) for file in _NAMED_IN]
+    name = next((one["processor_class"] for one in files if one.get("processor_class")), None)
+    if name is None and any("AutoProcessor" in (one.get("auto_map") or {}) for one in files):
+        raise ModelUnavailable(
+            f"{info.name}: its processor is code in {folder}, and a checkpoint's code is never "
+            f"run: {form}."
+        )
+    config = checkpoint_files.read_json(folder / "config.json", info.name)
+    name = str(name or PROCESSOR_MAPPING_NAMES.get(config.get("model_type")))
+    with loading.reading(info, folder, f"processor {name}"):
+        kind = processor_class_from_name(name)
+        _refuse_dummy(kind)
+    known = inspect.isclass(kind) and issubclass(kind, ProcessorMixin)
+    if not known:
+        raise ModelUnavailable(
+            f"{info.name}: transformers has no processor {cut(name)}, which {folder} needs: "
+            f"{form}, or correct processor_class."
+        )
     parts = [_part(name, kind, info, folder) for name in kind.get_attributes()]
-    stored = checkpoint_files.read_if_there(folder / FILES[0], info.name)
+    stored = files[0]  # processor_config.json
     options = {key: value for key, value in stored.items() if key not in _ABOUT_PARTS}
     with loading.reading(info, folder, f"processor {kind.__name__}"):
         if kind is processing_smolvlm.SmolVLMProcessor and not processing_smolvlm.num2words:
@@ -112,28 +130,6 @@ class _ForPictures(ProcessorMixin):
         if argument is None and argument_name in _NOT_FOR_PICTURES:
             return type(None)
         return super().check_argument_for_proper_class(argument_name, argument)
-
-
-def _class(info: ModelInfo, folder: Path) -> Any:
-    form = "choose a checkpoint in transformers' own form (its name often ends in -hf)"
-    files = [checkpoint_files.read_if_there(folder / file, info.name) for file in _NAMED_IN]
-    name = next((one["processor_class"] for one in files if one.get("processor_class")), None)
-    if name is None and any("AutoProcessor" in (one.get("auto_map") or {}) for one in files):
-        raise ModelUnavailable(
-            f"{info.name}: its processor is code in {folder}, and a checkpoint's code is never "
-            f"run: {form}."
-        )
-    stated = checkpoint_files.read_json(folder / "config.json", info.name)
-    name = str(name or PROCESSOR_MAPPING_NAMES.get(stated.get("model_type")))
-    with loading.reading(info, folder, f"processor {name}"):
-        kind = processor_class_from_name(name)
-        _refuse_dummy(kind)
-    if not (inspect.isclass(kind) and issubclass(kind, ProcessorMixin)):
-        raise ModelUnavailable(
-            f"{info.name}: transformers has no processor {cut(name)}, which {folder} needs: "
-            f"{form}, or correct processor_class."
-        )
-    return kind
 
 
 def _part(name: str, kind: Any, info: ModelInfo, folder: Path) -> Any:

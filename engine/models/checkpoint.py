@@ -209,7 +209,12 @@ def _entry(given: Any, path: Path) -> ModelEntry:
         )
     folder = None if is_hub_name(row.checkpoint) and not place.exists() else place
     local = folder or hub_folder(row.checkpoint, row.revision)
-    family = row.family or _family_of(row.name, local)
+    if (family := row.family) is None:
+        try:
+            config = read_json(local / "config.json", row.name) if local else {}
+            family = supported.family_of(config)
+        except ModelUnavailable:
+            family = ANY_FAMILY  # `unavailable` says what is wrong with it
     kind = fields.pop("shows") or FAMILIES[family].kind
     return ModelEntry(**fields | {"family": family}, kind=kind, folder=folder)
 
@@ -248,15 +253,6 @@ def server_url(given: str) -> str:
             "without a name or key."
         )
     return parts.geturl().rstrip("/")
-
-
-def _family_of(name: str, folder: Path | None) -> str:
-    """The family by the checkpoint's config.json; transformers if that is not here to be read."""
-    try:
-        config = read_json(folder / "config.json", name) if folder else {}
-    except ModelUnavailable:
-        return ANY_FAMILY  # `unavailable` says what is wrong with it
-    return supported.family_of(config)
 
 
 def is_hub_name(checkpoint: str) -> bool:

@@ -29,7 +29,7 @@ from engine.models import auto_processor
 from engine.models.adapter import Adapter
 from engine.models.checkpoint import ModelEntry
 from engine.models.loading import info_of, load_tokenizer, load_weights, refuse_larger_tokenizer
-from engine.types import Features, ModelInfo, Prepared
+from engine.types import Features, Prepared
 
 EVENT_TOKEN_ID = -200  # represents all visual rows in the prompt; never reaches the embedding
 # openai/clip-vit-large-patch14-336, the tower of the released checkpoint
@@ -167,7 +167,20 @@ class EventGPTAdapter(Adapter):
             processor = CLIPImageProcessorPil(size={"shortest_edge": size}, crop_size=crop)
         else:
             processor, notes = auto_processor.load_image(info, folder, CLIPImageProcessorPil), []
-        _add_markers(info, model, tokenizer)
+        # The markers that the checkpoint's flags ask for.  As in the published code, rows of the
+        # embedding beyond the tokenizer's are cut, so that no answer holds an id without text, and
+        # missing rows are added.  They are the mean of the others, so that an untrained token is
+        # never the best one.
+        markers = ["<ev_patch>"] if model.config.mm_use_im_patch_token else []
+        markers += ["<ev_start>", "<ev_end>"] if model.config.mm_use_im_start_end else []
+        added = tokenizer.add_tokens(markers, special_tokens=True) if markers else 0
+        old, wanted = model.get_input_embeddings().num_embeddings, len(tokenizer)
+        refuse_larger_tokenizer(info, wanted - added, old)
+        if wanted != old:
+            model.resize_token_embeddings(wanted, mean_resizing=False)
+            with torch.no_grad():
+                for layer in (model.get_input_embeddings(), model.get_output_embeddings()):
+                    layer.weight[old:] = layer.weight[:old].mean(dim=0, keepdim=True)
         adapter = cls(info, model, tokenizer, processor, notes)
         auto_processor.refuse_other_sizes(info, folder, processor, size)
         return adapter
@@ -211,24 +224,3 @@ class EventGPTAdapter(Adapter):
     def vision_modules(self) -> list[torch.nn.Module]:
         model = self.model.model
         return [model.visual_tower, model.visual_projector, model.feature_adaptor]
-
-
-def _add_markers(info: ModelInfo, model: Any, tokenizer: Any) -> None:
-    """Adds the markers that the checkpoint's flags ask for, and resizes the embedding to match.
-
-    As in the published code, rows beyond the tokenizer's are cut, so that no answer holds an id
-    without text, and missing rows are added.  New rows are the mean of the others, so that an
-    untrained token is never the best one.
-    """
-    config = model.config
-    markers = ["<ev_patch>"] if config.mm_use_im_patch_token else []
-    markers += ["<ev_start>", "<ev_end>"] if config.mm_use_im_start_end else []
-    added = tokenizer.add_tokens(markers, special_tokens=True) if markers else 0
-    old, wanted = model.get_input_embeddings().num_embeddings, len(tokenizer)
-    refuse_larger_tokenizer(info, wanted - added, old)
-    if wanted == old:
-        return
-    model.resize_token_embeddings(wanted, mean_resizing=False)
-    with torch.no_grad():
-        for layer in (model.get_input_embeddings(), model.get_output_embeddings()):
-            layer.weight[old:] = layer.weight[:old].mean(dim=0, keepdim=True)

@@ -4,9 +4,8 @@ Loading a model never downloads.  huggingface_hub shows the progress and resumes
 downloads.
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from pathlib import Path
-from typing import Any
 
 from engine.errors import BadInput, DownloadFailed
 from engine.models import supported
@@ -56,7 +55,16 @@ def fetch(entry: ModelEntry, to: Path | None = None) -> Path:
         about = HfApi().model_info(name, revision=revision, timeout=10)
         names = [file.rfilename for file in about.siblings or ()]
         files = needed(names)
-        _refuse_useless(entry, names, files, getattr(about, "config", None) or {})
+        where, config = f"{name} on the hub", getattr(about, "config", None) or {}
+        if not any(file.endswith((".safetensors", ".bin")) for file in files):
+            supported.refuse_listed(entry.name, where, names)
+            raise DownloadFailed(
+                f"{entry.name}: {where} has no weights in safetensors or PyTorch's form: correct "
+                "its checkpoint in models.toml."
+            )
+        supported.refuse_packed(entry.name, where, config)
+        if entry.family == ANY_FAMILY and "model_type" in config:
+            supported.refuse_type(entry.name, name, where, config)
         return Path(snapshot_download(name, revision=revision, local_dir=to, allow_patterns=files))
     except Exception as error:
         kinds = {kind.__name__ for kind in type(error).__mro__}
@@ -78,19 +86,3 @@ def needed(names: Sequence[str]) -> list[str]:
     other_index = {name for name in top if name.endswith(".index.json")} - set(indices)
     described = [name for name in top if name.endswith(".json") and name not in other_index]
     return sorted({*weights, *described, *(name for name in top if name in _BESIDE)})
-
-
-def _refuse_useless(
-    entry: ModelEntry, names: Sequence[str], files: Sequence[str], config: Mapping[str, Any]
-) -> None:
-    """An error if what the hub tells shows that no model can be loaded from the repository."""
-    where = f"{entry.checkpoint} on the hub"
-    if not any(name.endswith((".safetensors", ".bin")) for name in files):
-        supported.refuse_listed(entry.name, where, names)
-        raise DownloadFailed(
-            f"{entry.name}: {where} has no weights in safetensors or PyTorch's form: correct its "
-            "checkpoint in models.toml."
-        )
-    supported.refuse_packed(entry.name, where, config)
-    if entry.family == ANY_FAMILY and "model_type" in config:
-        supported.refuse_type(entry.name, entry.checkpoint, where, config)

@@ -46,29 +46,35 @@ class PlaceholderAdapter(Adapter):
         refuse_larger_tokenizer(info, len(tokenizer), model.get_input_embeddings().num_embeddings)
         adapter = cls(info, model, tokenizer, processor, ())
         if template := templates.find(folder, info.name):
-            adapter.use_template(template)
-        adapter._check()
-        size = int(model.config.vision_config.image_size)
-        auto_processor.refuse_other_sizes(info, folder, processor, size)
-        return adapter
-
-    def _check(self) -> None:
-        """A prompt needs BOS, unless a template writes it, and one placeholder with its id; the
-        tower needs the layer whose output is read."""
-        known = self.tokenizer.convert_tokens_to_ids(self.placeholder)
-        ids = self.tokenizer(self.prompt.format(question="What?"))["input_ids"]
-        has_bos = self.has_template or self.tokenizer.bos_token_id is not None
-        config = self.model.config
+            # Content is passed as parts, or as a string if the template does not support parts.
+            parts = templates.parts(cls.kind, 1)  # the template's kind, whatever is shown
+            contents = (parts, lambda question: f"{cls.placeholder}\n{question}")
+            found = templates.prompts(tokenizer, template, contents, cls.placeholder)
+            prompt = next((one for one in found if isinstance(one, str)), found[-1])
+            if isinstance(prompt, ModelUnavailable):
+                raise prompt
+            adapter.prompt, adapter.has_template = prompt, True  # type: ignore[misc]
+            if prompt != cls.prompt:
+                adapter.notes = (*adapter.notes, OWN_PROMPT)
+        # A prompt needs BOS, unless a template writes it, and one placeholder with its id; the
+        # tower needs the layer whose output is read.
+        config, visual_id = model.config, adapter.visual_id
+        known = tokenizer.convert_tokens_to_ids(cls.placeholder)
+        ids = tokenizer(adapter.prompt.format(question="What?"))["input_ids"]
+        has_bos = adapter.has_template or tokenizer.bos_token_id is not None
         chosen, deep = config.vision_feature_layer, config.vision_config.num_hidden_layers
         layers = chosen if isinstance(chosen, list) else [chosen]
         fit = all(layer and -deep - 1 <= layer <= deep for layer in layers)
-        where = f"the id {known} for {self.placeholder}, and its config.json {self.visual_id}"
-        require(self.info, known == self.visual_id, f"its tokenizer has {where}")
-        require(self.info, has_bos, "its tokenizer has no bos_token, which the prompt needs")
-        once = ids.count(self.visual_id) == 1
-        require(self.info, once, f"its tokenizer does not read {self.placeholder} as one token")
+        where = f"the id {known} for {cls.placeholder}, and its config.json {visual_id}"
+        require(info, known == visual_id, f"its tokenizer has {where}")
+        require(info, has_bos, "its tokenizer has no bos_token, which the prompt needs")
+        once = ids.count(visual_id) == 1
+        require(info, once, f"its tokenizer does not read {cls.placeholder} as one token")
         what = f"the vision_feature_layer of its config.json is {chosen}, its tower has {deep}"
-        require(self.info, fit, what)
+        require(info, fit, what)
+        size = int(model.config.vision_config.image_size)
+        auto_processor.refuse_other_sizes(info, folder, processor, size)
+        return adapter
 
     @property
     def visual_id(self) -> int:
@@ -96,20 +102,6 @@ class PlaceholderAdapter(Adapter):
             raise ValueError(f"{len(rows)} visual rows for {int(mask.sum())} placeholders")
         merged: torch.Tensor = embeds.masked_scatter(mask, rows.to(embeds.dtype))
         return merged
-
-    def use_template(self, template: templates.Template) -> None:
-        """Uses the checkpoint's chat template instead of the published prompt."""
-        # Content is passed as parts, or as a string if the template does not support parts.
-        parts = templates.parts(type(self).kind, 1)  # the template's kind, whatever is shown
-        contents = (parts, lambda question: f"{self.placeholder}\n{question}")
-        found = templates.prompts(self.tokenizer, template, contents, self.placeholder)
-        prompt = next((one for one in found if isinstance(one, str)), found[-1])
-        if isinstance(prompt, ModelUnavailable):
-            raise prompt
-        self.prompt = prompt  # type: ignore[misc]
-        self.has_template = True
-        if self.prompt != type(self).prompt:
-            self.notes = (*self.notes, OWN_PROMPT)
 
 
 class LlavaAdapter(PlaceholderAdapter):

@@ -64,7 +64,12 @@ def load_weights(model_class: Any, info: ModelInfo, folder: Path) -> tuple[Any, 
         with reading(info, folder, "weights"), warnings.catch_warnings():
             warnings.simplefilter("ignore", FutureWarning)  # about deprecated keys
             _refuse_code(info, folder)
-            _refuse_larger_than_its_weights(model_class, info, folder)
+            config = model_class.config_class.from_pretrained(folder, local_files_only=True)
+            with torch.device("meta"):
+                described = model_class(config).num_parameters()
+            held = checkpoint_files.weight_count(folder, info.name)
+            what = f"{folder / 'config.json'} describes {described:,} weights"
+            require(info, described <= held * 1.5, f"{what}, but the files hold {held:,}")
             model, report = model_class.from_pretrained(
                 folder,
                 dtype=getattr(torch, info.dtype),
@@ -115,16 +120,6 @@ def _refuse_code(info: ModelInfo, folder: Path) -> None:
                 f"{info.name}: {file} {why}, and is not opened: use a safetensors copy of the "
                 "checkpoint."
             ) from error
-
-
-def _refuse_larger_than_its_weights(model_class: Any, info: ModelInfo, folder: Path) -> None:
-    config = model_class.config_class.from_pretrained(folder, local_files_only=True)
-    with torch.device("meta"):
-        described = model_class(config).num_parameters()
-    held = checkpoint_files.weight_count(folder, info.name)
-    path = folder / "config.json"
-    what = f"{path} describes {described:,} weights, but the files hold {held:,}"
-    require(info, described <= held * 1.5, what)
 
 
 def _refuse_incomplete(info: ModelInfo, folder: Path, model: Any, report: Any) -> None:

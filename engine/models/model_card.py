@@ -90,7 +90,6 @@ class Shape:
 
     tower: Tower | None
     text: LanguageShape
-    images: int
     visual_tokens: int | None
     stored_dtype: str | None
 
@@ -102,7 +101,7 @@ def read(entry: ModelEntry, folder: Path) -> Shape:
 
 def of_config(family: str, kind: MediaKind, config: Config) -> Shape:
     """The sizes in a parsed config.json, whose values were checked as they were read."""
-    form, images = FAMILIES[family], PICTURES[kind]
+    form = FAMILIES[family]
     language = next((config[key] for key in _LANGUAGE if isinstance(config.get(key), dict)), config)
     # some files state the dtype of the weights only for the language model
     dtypes = [part.get(key) for part in (config, language) for key in ("dtype", "torch_dtype")]
@@ -119,8 +118,7 @@ def of_config(family: str, kind: MediaKind, config: Config) -> Shape:
     return Shape(
         tower=tower,
         text=text._replace(kv_heads=kv_heads, head_dim=head_dim),
-        images=images,
-        visual_tokens=form.rows(tower, images, config) if form.rows and tower else None,
+        visual_tokens=form.rows(tower, PICTURES[kind], config) if form.rows and tower else None,
         stored_dtype=next((str(dtype) for dtype in dtypes if dtype), None),
     )
 
@@ -181,7 +179,7 @@ def needed(entry: ModelEntry, folder: Path, shape: Shape, new_tokens: int = NEW_
 def of_run(entry: ModelEntry, shape: Shape, new_tokens: int, weights: int = 0) -> Need:
     """The memory for an answer if the weights are already loaded."""
     size, text = DTYPE_BYTES[entry.dtype], shape.text
-    assumed = 0 if shape.visual_tokens else shape.images * PICTURE_TOKENS
+    assumed = 0 if shape.visual_tokens else PICTURES[entry.kind] * PICTURE_TOKENS
     rows = shape.visual_tokens or assumed
     wanted = PROMPT_TOKENS + rows + new_tokens
     context = min(wanted, text.context or wanted)
@@ -217,7 +215,7 @@ def card(entry: ModelEntry, folder: Path) -> ModelInfo:
         stored_dtype=sizes.stored_dtype,
         tower=sizes.tower,
         visual_tokens=sizes.visual_tokens,
-        images=None if sizes.visual_tokens is None else sizes.images,
+        images=None if sizes.visual_tokens is None else PICTURES[entry.kind],
         context_limit=sizes.text.context,
         questions=frozenset(map(plain_question, forms)) if known else None,
         generation=generation_rules.notes(own),

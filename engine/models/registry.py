@@ -29,7 +29,7 @@ from engine.models import (
     variants,
 )
 from engine.models.checkpoint import ModelEntry, Server
-from engine.models.families import ANY_FAMILY, HOOKED_ONLY, OWN
+from engine.models.families import ANY_FAMILY, HOOKED_ONLY, OWN, PICTURES
 from engine.models.families import FAMILIES as FAMILIES  # re-exported
 from engine.models.model_card import NEW_TOKENS, Need, Shape
 from engine.quoting import first_line, gib, listed, quoted, shown
@@ -183,7 +183,7 @@ def _use(item: ModelEntry, own: ModelEntry) -> Use:
         sizes = model_card.read(item, folder)
         info = replace(adapter.info, name=item.name, shows=item.kind)
         if sizes.visual_tokens is not None:
-            info = replace(info, images=sizes.images, visual_tokens=sizes.visual_tokens)
+            info = replace(info, images=PICTURES[item.kind], visual_tokens=sizes.visual_tokens)
         notes = variants.notes(item, usual, trained.inputs if trained else ())
         uses[item] = adapter.remade(info, notes=notes), sizes
     return uses[item]

@@ -38,34 +38,43 @@ _NEEDED = {  # of a checkpoint of transformers: the files that may hold each par
 
 def refuse(name: str, family: str, checkpoint: str, folder: Path) -> None:
     """ModelUnavailable unless the family's adapter can read the folder."""
-    path = folder / "config.json"
+    path, read = folder / "config.json", checkpoint_files.read_if_there
     config = checkpoint_files.read_json(path, name)
     if family != "eventgpt" and config.get("model_type") not in _CONVERTED:
-        _refuse_original(name, path, config)
+        # LLaVA's and Video-LLaVA's first releases, whose folders transformers cannot read.
+        of_video = config.get("mm_video_tower") or config.get("mm_image_tower")
+        named = any(one in _ORIGINAL for one in config.get("architectures") or ())
+        if named or of_video or config.get("mm_vision_tower"):
+            video = of_video or "languagebind" in str(path).lower()
+            raise ModelUnavailable(
+                f"{name}: {path} describes a checkpoint in its authors' own format, which "
+                "transformers cannot read: use "
+                f"{FAMILIES['video_llava' if video else 'llava'].use} instead."
+            )
     if family == ANY_FAMILY:
         refuse_type(name, checkpoint, str(path), config)
-        _refuse_lacking(name, folder)
+        processor, nested = (read(folder / file, name) for file in _NEEDED["image processor"])
+        there = {
+            "image processor": processor or nested.get("image_processor"),
+            "tokenizer": any((folder / file).is_file() for file in _NEEDED["tokenizer"]),
+            "chat template": templates.find(folder, name),
+        }
+        if lacking := next((what for what, part in there.items() if not part), None):
+            base = ", or use an instruction-tuned version if this is a base model"
+            raise ModelUnavailable(
+                f"{name}: its {lacking} is missing ({folder} has it in none of "
+                f"{', '.join(_NEEDED[lacking])}): copy it from the checkpoint's repository"
+                f"{base if lacking == 'chat template' else ''}."
+            )
     else:
-        _refuse_other(name, family, path, config)
-        if family != "eventgpt" and templates.find(folder, name) is None:
-            _refuse_unknown_prompt(name, family, folder / "tokenizer_config.json")
-    refuse_generation(name, checkpoint_files.read_if_there(folder / "generation_config.json", name))
+        _refuse_other(name, family, folder, config)
+    refuse_generation(name, read(folder / "generation_config.json", name))
 
 
-def _refuse_original(name: str, path: Path, config: Mapping[str, Any]) -> None:
-    """LLaVA's and Video-LLaVA's first releases, whose folders transformers cannot read."""
-    of_video = config.get("mm_video_tower") or config.get("mm_image_tower")
-    named = any(one in _ORIGINAL for one in config.get("architectures") or ())
-    if named or of_video or config.get("mm_vision_tower"):
-        video = of_video or "languagebind" in str(path).lower()
-        raise ModelUnavailable(
-            f"{name}: {path} describes a checkpoint in its authors' own format, which transformers "
-            f"cannot read: use {FAMILIES['video_llava' if video else 'llava'].use} instead."
-        )
-
-
-def _refuse_other(name: str, family: str, path: Path, config: Mapping[str, Any]) -> None:
-    """ModelUnavailable for a config.json of another form than the family's adapter reads."""
+def _refuse_other(name: str, family: str, folder: Path, config: Mapping[str, Any]) -> None:
+    """ModelUnavailable for a config.json or a tokenizer of another form than the family's adapter
+    reads."""
+    path = folder / "config.json"
     model_type, wanted = config.get("model_type"), FAMILIES[family].model_type
     any_form = model_type in families.known()
     other = f', or write family = "{ANY_FAMILY}" in models.toml' if any_form else ""
@@ -83,10 +92,10 @@ def _refuse_other(name: str, family: str, path: Path, config: Mapping[str, Any])
                 f"{name}: the model_type of {part} in {path} is {quoted(stated)}, and only "
                 f"{wanted!r} is supported: use {FAMILIES[family].use} instead{other}."
             )
-
-
-def _refuse_unknown_prompt(name: str, family: str, path: Path) -> None:
-    """ModelUnavailable if the tokenizer is not LLaMA's, for which the built-in prompt is made."""
+    if family == "eventgpt" or templates.find(folder, name) is not None:
+        return
+    # Without a template the built-in prompt is used, which is made for LLaMA's tokenizer.
+    path = folder / "tokenizer_config.json"
     stated = checkpoint_files.read_if_there(path, name)
     for key, wanted in _TOKENS.items():
         token = stated.get(key)
@@ -103,27 +112,8 @@ def refuse_generation(name: str, settings: Mapping[str, Any]) -> None:
     """ModelUnavailable for a setting that changes greedy answers and is not supported."""
     if (key := generation_rules.refused(settings)) is not None:
         raise ModelUnavailable(
-            f"{name}: its generation_config.json sets {key} to "
-            f"{quoted(settings[key])}, which StageScope does not support: remove it "
-            "there to run the model without it."
-        )
-
-
-def _refuse_lacking(name: str, folder: Path) -> None:
-    """ModelUnavailable unless transformers can build the folder's processor and prompt."""
-    read = checkpoint_files.read_if_there
-    processor, nested = (read(folder / file, name) for file in _NEEDED["image processor"])
-    there = {
-        "image processor": processor or nested.get("image_processor"),
-        "tokenizer": any((folder / file).is_file() for file in _NEEDED["tokenizer"]),
-        "chat template": templates.find(folder, name),
-    }
-    if lacking := next((what for what, part in there.items() if not part), None):
-        base = ", or use an instruction-tuned version if this is a base model"
-        raise ModelUnavailable(
-            f"{name}: its {lacking} is missing ({folder} has it in none of "
-            f"{', '.join(_NEEDED[lacking])}): copy it from the checkpoint's repository"
-            f"{base if lacking == 'chat template' else ''}."
+            f"{name}: its generation_config.json sets {key} to {quoted(settings[key])}, which "
+            "StageScope does not support: remove it there to run the model without it."
         )
 
 

@@ -25,7 +25,6 @@ WORDS: Mapping[str, tuple[str, ...]] = {
     "dtype": tuple(DTYPE_BYTES),
     "quantization": tuple(KINDS),
 }
-FIELD_WORDS = {"kind": "inputs", "dtype": "dtypes", "quantization": "quantizations"}
 FIELDS: Mapping[str, str] = {word: field for field, words in WORDS.items() for word in words}
 LABELS: Mapping[str, str] = {kind: f"shown {kind}" for kind in SHOWS}
 BETWEEN = " · "  # in a label; sentences list labels with commas
@@ -75,10 +74,8 @@ def parsed(name: str, base: ModelEntry) -> ModelEntry:
             )
         before = values.setdefault(FIELDS[word], word)
         if before != word:
-            raise BadInput(
-                f"{quoted(name)} names two {FIELD_WORDS[FIELDS[word]]} ({before} and {word}): "
-                "keep one."
-            )
+            what = FIELDS[word].replace("kind", "input")
+            raise BadInput(f"{quoted(name)} names two {what}s ({before} and {word}): keep one.")
     return derived(base, values)
 
 
@@ -128,9 +125,8 @@ def notes(item: ModelEntry, usual: MediaKind, trained: Collection[str] = ()) -> 
     """
     found, known = [], set(SHOWS).intersection(trained) or {(item.of or item).kind}
     if item.kind != usual:
-        taken = "one image" if usual == item.kind == "image" else TAKEN[usual]
         found.append(
-            f"Shown {MEDIA[item.kind]} as {taken}: models of this family usually get "
+            f"Shown {MEDIA[item.kind]} as {TAKEN[usual]}: models of this family usually get "
             f"{MEDIA[usual]}."
         )
     if item.demo and item.kind not in known:

@@ -127,13 +127,28 @@ class _Aedat4(Indexed):
         return np.frombuffer(data, _EVENT, count, place) if count else np.empty(0, _EVENT)
 
     def _content(self, at: int, size: int) -> bytes:
+        """The decompressed bytes of a packet; Damaged if they are damaged or too many."""
         if not 0 <= size <= MAX_PACKET:
             raise Damaged(f"a packet has {counted(size, 'byte')}")
         self._file.seek(at)
         data = self._file.read(size)
         if len(data) < size:
             raise Damaged(f"it ends in the middle of a packet of {counted(size, 'byte')}")
-        return _decompressed(data, self._compression)
+        if not self._compression:
+            return data
+        import pyarrow as pa  # takes a tenth of a second
+
+        parts, total = list[bytes](), 0
+        try:
+            with pa.CompressedInputStream(pa.BufferReader(data), self._compression) as stream:
+                while part := stream.read(_PIECE):
+                    parts.append(part)
+                    total += len(part)
+                    if total > MAX_PACKET:
+                        raise Damaged(f"a packet has more than {MAX_PACKET:,} bytes")
+        except (OSError, pa.ArrowException) as error:
+            raise Damaged("a packet cannot be decompressed") from error
+        return b"".join(parts)
 
     def _listed(self) -> npt.NDArray[Any] | None:
         """The packets by the table; None if the file has none, or is cut off before it."""
@@ -142,7 +157,11 @@ class _Aedat4(Indexed):
         data = self._content(self._table, self._size - self._table)
         if data[8:12] != b"FTAB":
             raise Damaged("its table of packets is none")
-        entries = tables(data, root(data, 4), 0)
+        place, count = vector(data, root(data, 4), 0)
+        if place + 4 * count > len(data):
+            raise Damaged(f"a vector of {count:,} tables in {len(data):,} bytes")
+        entries = place + 4 * np.arange(count)
+        entries += _numbers(data, entries, "<u4")
         streams, pair = (column(data, entries, 1, form) for form in ("<i4", "<i8"))
         places, *others = (column(data, entries, at, "<i8") for at in (0, 2, 3, 4))
         found: npt.NDArray[Any] = np.rec.fromarrays(
@@ -176,25 +195,6 @@ class _Aedat4(Indexed):
         return np.array(rows, _PACKET)
 
 
-def _decompressed(data: bytes, compression: str) -> bytes:
-    """The bytes of a packet; Damaged if they are damaged or too many."""
-    if not compression:
-        return data
-    import pyarrow as pa  # takes a tenth of a second
-
-    parts, size = list[bytes](), 0
-    try:
-        with pa.CompressedInputStream(pa.BufferReader(data), compression) as stream:
-            while part := stream.read(_PIECE):
-                parts.append(part)
-                size += len(part)
-                if size > MAX_PACKET:
-                    raise Damaged(f"a packet has more than {MAX_PACKET:,} bytes")
-    except (OSError, pa.ArrowException) as error:
-        raise Damaged("a packet cannot be decompressed") from error
-    return b"".join(parts)
-
-
 # FlatBuffers; Damaged for an offset outside the buffer.
 def root(data: bytes, at: int = 0) -> Places:
     """The place of the main table; `at` 4 skips the size in front of it."""
@@ -216,15 +216,6 @@ def vector(data: bytes, table: Places, number: int) -> tuple[int, int]:
         return 0, 0
     begin = place + _numbers(data, place, "<u4")
     return int(begin[0]) + 4, int(_numbers(data, begin, "<u4")[0])
-
-
-def tables(data: bytes, table: Places, number: int) -> Places:
-    """The places of the tables in a vector."""
-    place, count = vector(data, table, number)
-    if place + 4 * count > len(data):
-        raise Damaged(f"a vector of {count:,} tables in {len(data):,} bytes")
-    places: Places = place + 4 * np.arange(count)
-    return places + _numbers(data, places, "<u4")
 
 
 def _fields(data: bytes, tables: Places, number: int) -> Places:

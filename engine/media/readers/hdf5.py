@@ -56,7 +56,17 @@ class _Hdf5(Ascending):
         places = (slice(EDGE), slice(max(count - EDGE, 0), count))
         ends = np.concatenate([self._arrays["t"][place] for place in places])
         if offset is not None or file.get("ms_to_idx", getlink=True) is not None:
-            self._as_dsec(path, stated, ends)
+            if stated not in ("", "us") or ends.dtype.kind not in "iu":
+                raise MediaError(
+                    f"{name} has the form of DSEC, but states its times in "
+                    f"{stated or 'fractions'}: give microseconds."
+                )
+            self._rectify = _rectify_map(path.with_name(f"{RECTIFY_MAP}.h5"), name)
+            if self.sensor is None and self._rectify is None and len(ends):
+                # Others use DSEC's layout with larger sensors too.
+                largest = (int(self._arrays[column][:EDGE].max()) for column in "xy")
+                fits = all(most < side for most, side in zip(largest, DSEC_SIZE, strict=True))
+                self.sensor = DSEC_SIZE if fits else None
         elif stated:
             self.notes = (f"{name} states its times in {stated}.",)
         elif ends.dtype.kind == "f" and (ends != np.trunc(ends)).any():
@@ -67,19 +77,6 @@ class _Hdf5(Ascending):
             self.notes = (f"The times of {name} are whole numbers and taken as microseconds.",)
         super().__init__(name, count)
 
-    def _as_dsec(self, path: Path, stated: str, ends: Numbers) -> None:
-        if stated not in ("", "us") or ends.dtype.kind not in "iu":
-            raise MediaError(
-                f"{self.name} has the form of DSEC, but states its times in "
-                f"{stated or 'fractions'}: give microseconds."
-            )
-        self._rectify = _rectify_map(path.with_name(f"{RECTIFY_MAP}.h5"), self.name)
-        if self.sensor is None and self._rectify is None and len(ends):
-            # Others use DSEC's layout with larger sensors too.
-            largest = (int(self._arrays[column][:EDGE].max()) for column in "xy")
-            fits = all(most < side for most, side in zip(largest, DSEC_SIZE, strict=True))
-            self.sensor = DSEC_SIZE if fits else None
-
     def columns(self, first: int, last: int) -> Columns:
         x, y, t, p = (self._arrays[column][first:last] for column in "xytp")
         # Times without an offset stay as they are, so that overflows of a counter are noticed.
@@ -89,9 +86,29 @@ class _Hdf5(Ascending):
         return self._us(self._arrays["t"][first:last])
 
     def finished(self, columns: Columns) -> Columns:
-        columns = super().finished(columns)
-        rectify = self._rectify
-        return columns if rectify is None else _rectified(columns, rectify, self.name)
+        """Moves events to the pixels of the map, rounded; those outside the sensor are dropped."""
+        events, rectify, name = super().finished(columns), self._rectify, self.name
+        if rectify is None:
+            return events
+        height, width = rectify.shape[:2]
+        for values, side in ((events.x, width), (events.y, height)):
+            if len(values) and not 0 <= int(values.min()) <= int(values.max()) < side:
+                raise MediaError(
+                    f"{name} has events outside of {width:,} x {height:,} pixels, for which its "
+                    f"{RECTIFY_MAP}.h5 is: give the map of this recording."
+                )
+        places = np.rint(rectify[events.y, events.x])
+        column, row = places.T
+        # Comparisons with NaN, a pixel that the map does not show, are False.
+        inside = (column >= 0) & (column < width) & (row >= 0) & (row < height)
+        x, y = places[inside].astype(np.uint16).T
+        note = (
+            f"The events of {name} are rectified by the {RECTIFY_MAP}.h5 beside it; "
+            f"{int((~inside).sum()):,} of {len(inside):,} lie outside the sensor then and are left "
+            "out."
+        )
+        t, p, notes = events.t[inside], events.p[inside], (*events.notes, note)
+        return replace(events, x=x, y=y, t=t, p=p, width=width, height=height, notes=notes)
 
     def _us(self, raw: Numbers) -> Times:
         if raw.dtype.kind in "iub" and self._factor == 1:
@@ -155,28 +172,6 @@ def _rectify_map(path: Path, name: str) -> npt.NDArray[np.float64] | None:
                 f"{quoted(shape)}): copy it again, or remove it to read the events as recorded."
             )
         return np.asarray(plain(array, RECTIFY_MAP, called)[()], np.float64)
-
-
-def _rectified(events: Columns, rectify: npt.NDArray[np.float64], name: str) -> Columns:
-    """The events at the pixels of the map, rounded; those outside the sensor are dropped."""
-    height, width = rectify.shape[:2]
-    for values, side in ((events.x, width), (events.y, height)):
-        if len(values) and not 0 <= int(values.min()) <= int(values.max()) < side:
-            raise MediaError(
-                f"{name} has events outside of {width:,} x {height:,} pixels, for which its "
-                f"{RECTIFY_MAP}.h5 is: give the map of this recording."
-            )
-    places = np.rint(rectify[events.y, events.x])
-    column, row = places.T
-    # Comparisons with NaN, a pixel that the map does not show, are False.
-    inside = (column >= 0) & (column < width) & (row >= 0) & (row < height)
-    x, y = places[inside].astype(np.uint16).T
-    note = (
-        f"The events of {name} are rectified by the {RECTIFY_MAP}.h5 beside it; "
-        f"{int((~inside).sum()):,} of {len(inside):,} lie outside the sensor then and are left out."
-    )
-    t, p, notes = events.t[inside], events.p[inside], (*events.notes, note)
-    return replace(events, x=x, y=y, t=t, p=p, width=width, height=height, notes=notes)
 
 
 # Where a file has its arrays.
@@ -252,10 +247,7 @@ def _columns(
         column: plain(child(member, key, name), f"{path}/{key}".lstrip("/"), name, axes=1)
         for column, key in columns.items()
     }
-    lengths = {column: len(array) for column, array in sorted(arrays.items())}
-    if len(set(lengths.values())) > 1:
-        sizes = ", ".join(f"{key} {length:,}" for key, length in lengths.items())
-        raise MediaError(f"{name} has columns of different lengths ({sizes}): record it again.")
+    event_columns.refuse_lengths(dict(sorted(arrays.items())), name)
     return member, arrays
 
 

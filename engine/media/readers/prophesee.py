@@ -188,8 +188,29 @@ class _Raw(Indexed):
         self._file, self.name, self._start, self._coding = file, name, header.end, coding
         self._words, rest = divmod(file.seek(0, 2) - header.end, coding.word)
         self.sensor, self._of_header = header.sensor, header.notes(name, rest)
-        self._skip_to_time()
-        self.low, self.high = self._index()
+        # Words before the first time high have no time; the vendor's decoder skips them too.
+        control = coding.control(b"".join(self._pieces(0, min(self._words, BLOCK), SCAN)))
+        places = np.flatnonzero(control >> (coding.bits - 4) == TIME_HIGH)
+        self._checked(control[: int(places[0]) if len(places) else None])
+        if not len(places):
+            raise MediaError(
+                f"{name} has no times in its first {counted(len(control), 'word')} of "
+                f"{coding.name}: record it again."
+            )
+        high = control[places[:1]]
+        self._start += int(places[0]) * coding.word
+        self._words -= int(places[0])
+        # Per block of words the first and the last time that its events can have.
+        ends = [np.array([(int(high[0]) & (coding.span - 1)) << coding.low], np.int64)]
+        for data in self._pieces(0, self._words, SCAN):
+            control = coding.control(data)
+            places = np.flatnonzero(control >> (coding.bits - 4) == TIME_HIGH)
+            highs = np.append(high, control[places])
+            stops = np.arange(BLOCK, len(control) + BLOCK, BLOCK)
+            ends.append(coding.times(highs, int(ends[-1][-1]))[np.searchsorted(places, stops)])
+            high = highs[-1:]
+        times = np.concatenate(ends)
+        self.low, self.high = times[:-1], times[1:] + (1 << coding.low) - 1
         self.set_ends()
 
     def blocks(self, first: int, stop: int) -> Iterator[Columns]:
@@ -227,36 +248,6 @@ class _Raw(Indexed):
         end = self._start + stop * self._coding.word
         for at in range(self._start + place * self._coding.word, end, size):
             yield media_files.part(self._file, at, min(size, end - at), self.name)
-
-    def _skip_to_time(self) -> None:
-        """Words before the first time high have no time; the vendor's decoder skips them too."""
-        data = b"".join(self._pieces(0, min(self._words, BLOCK), SCAN))
-        control = self._coding.control(data)
-        highs = np.flatnonzero(control >> (self._coding.bits - 4) == TIME_HIGH)
-        self._checked(control[: int(highs[0]) if len(highs) else None])
-        if not len(highs):
-            raise MediaError(
-                f"{self.name} has no times in its first {counted(len(control), 'word')} of "
-                f"{self._coding.name}: record it again."
-            )
-        self._first_high = control[highs[:1]]
-        self._start += int(highs[0]) * self._coding.word
-        self._words -= int(highs[0])
-
-    def _index(self) -> tuple[Times, Times]:
-        """Per block of words the first and the last time that its events can have."""
-        coding, high = self._coding, self._first_high
-        start = (int(high[0]) & (coding.span - 1)) << coding.low
-        ends = [np.array([start], np.int64)]
-        for data in self._pieces(0, self._words, SCAN):
-            control = coding.control(data)
-            places = np.flatnonzero(control >> (coding.bits - 4) == TIME_HIGH)
-            highs = np.append(high, control[places])
-            stops = np.arange(BLOCK, len(control) + BLOCK, BLOCK)
-            ends.append(coding.times(highs, int(ends[-1][-1]))[np.searchsorted(places, stops)])
-            high = highs[-1:]
-        times = np.concatenate(ends)
-        return times[:-1], times[1:] + (1 << coding.low) - 1
 
     def _state(self, block: int) -> State:
         """The state before a block: in EVT3 a row holds until the next one, however far it is.  The
