@@ -147,7 +147,7 @@ def of_certificate(certificate: Mapping[str, Any]) -> Report:
         where = one["environment"]
         known = {"device", "hardware"} <= where.keys()
         place = f"{where['device']} ({where['hardware']})" if known else where.get("server", "")
-        covered, served = certificates.covers(one), "server" in where
+        covered, served = certificates.covers(one).sentence(), "server" in where
         models.append(Model(one["name"], one["verified"], one["dtype"], place, covered, served))
     request, rows = certificate["request"], certificates.verdicts_in(certificate)
     samples = tuple(request["samples"])
