@@ -67,8 +67,14 @@ def figures(found: Explanation, picture: bytes = b"") -> Iterator[Block]:
         pale = " The map is pale, because no place is named." if wording.no_place(found) else ""
         ends = f"from {nats_text(-found.most)} (blue-green) over 0 to {nats_text(found.most)}"
         words = f"Colours {ends} (orange: the words rest on it).{pale}"
-        alt = wording.alt(found, found.request.run.sample.id)
-        yield ChartBlock(words, partial(_image, picture, alt))
+        alt = escape(printable(wording.alt(found, found.request.run.sample.id)))
+        data = base64.b64encode(picture).decode()
+        image = (
+            f'<img style="max-width: 100%" alt="{alt}" src="data:image/png;base64,{data}"><div '
+            'style="width: 14rem; height: .9rem; background: linear-gradient(to right, '
+            f'{HEAT_COLOURS["against"]}, #A9ADB3, {HEAT_COLOURS["carries"]})"></div>'
+        )
+        yield ChartBlock(words, lambda: image)
     yield places(found)
     yield from moments(found)
     yield Paragraph(f"{wording.plain(found)} {wording.how(found)}")
@@ -103,13 +109,3 @@ def moments(found: Explanation) -> Iterator[Block]:
 
 def limits() -> list[Block]:
     return [Paragraph(wording.UNIT), Bullets(wording.LIMITS, "Not proved:")]
-
-
-def _image(picture: bytes, alt: str) -> str:
-    data = base64.b64encode(picture).decode()
-    bar = (
-        f'<div style="width: 14rem; height: .9rem; background: linear-gradient(to right, '
-        f'{HEAT_COLOURS["against"]}, #A9ADB3, {HEAT_COLOURS["carries"]})"></div>'
-    )
-    words = escape(printable(alt))
-    return f'<img style="max-width: 100%" alt="{words}" src="data:image/png;base64,{data}">{bar}'

@@ -1,9 +1,7 @@
 """A gate's report for the terminal, for a pull request (Markdown) and for programs (JSON)."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from engine import palette
 from engine.analysis.gate import (
@@ -22,21 +20,7 @@ from engine.analysis.metrics import BY_NAME
 from engine.quoting import NONE, count, number, precise
 from engine.report.blocks import Block, Bullets, ChartBlock, Heading, Paragraph, ReportTable
 
-if TYPE_CHECKING:
-    import altair as alt
-
 MOST = 10  # changed answers of a model that are listed
-PERCENT = "change, %"
-POINTS = [PERCENT, "(accuracy: points)"]  # two lines, for narrow windows
-LEGEND = (
-    "Dots: change of NEW against BASE{}. Orange marks: the margin; beyond it NEW is worse. Tokens "
-    "have two, because more and fewer both count as a change."
-)
-
-RIGHT = (
-    "Accuracy is the share of right answers, or of the attributes that were asked for: one that an "
-    "answer does not state counts as wrong. "
-)
 
 
 def headline(report: GateReport) -> str:
@@ -151,9 +135,13 @@ def answers_of(one: AnswersCompared) -> Iterator[str]:
 
 
 def method(report: GateReport) -> str:
-    margin = percent(report.margin)
-    accuracy = any(one.metric == ACCURACY for one in report.results)
-    points = f"{100 * report.margin:.3g} percentage points" if accuracy else ""
+    points = right = ""
+    if any(one.metric == ACCURACY for one in report.results):
+        points = f", of accuracy {100 * report.margin:.3g} percentage points"
+        right = (
+            "Accuracy is the share of right answers, or of the attributes that were asked for: one "
+            "that an answer does not state counts as wrong. "
+        )
     tests = "No metric was tested."
     if report.tests:
         tests = (
@@ -165,8 +153,7 @@ def method(report: GateReport) -> str:
         "Each sequence counts once, by the median of its samples' ratios NEW / BASE. A change is "
         "the centre of these ratios (Hodges and Lehmann), not the ratio of both medians. The "
         "median of BASE or NEW is of all repeats of these samples, as in every other table. "
-        f"The margin is {margin}{f', of accuracy {points}' if points else ''}. "
-        f"{RIGHT if points else ''}{tests}"
+        f"The margin is {percent(report.margin)}{points}. {right}{tests}"
     )
 
 
@@ -174,10 +161,6 @@ def blocks(report: GateReport, chart: bool = False) -> list[Block]:
     """The report as a document, on a page with a chart."""
     figures = table(report)
     answers = (line for one in report.answers for line in answers_of(one))
-    legend = LEGEND.format(" with its 95 % interval" if _intervals(report) else "")
-    rows = [f"{row['name']} {row['text']}, {row['verdict']}." for row in chart_rows(report)]
-    words = " ".join([f"Changes against a margin of {percent(report.margin)}.", *rows])
-    drawn: list[Block] = [ChartBlock(words, lambda: draw(report)), Paragraph(legend)]
     reasons = (  # how some metrics were decided otherwise
         f"{one.label}, {name_of(one)}: {one.reason}."
         for one in report.results
@@ -190,7 +173,7 @@ def blocks(report: GateReport, chart: bool = False) -> list[Block]:
     return [
         Heading(2, f"Gate: {report.verdict}"),
         Paragraph(headline(report)),
-        *(drawn if chart and report.results else []),
+        *(_chart(report) if chart and report.results else ()),
         *([figures] if figures.rows else []),
         Bullets((*answers, *reasons)),
         Paragraph(method(report)),
@@ -198,12 +181,14 @@ def blocks(report: GateReport, chart: bool = False) -> list[Block]:
     ]
 
 
-def chart_rows(report: GateReport) -> list[dict[str, Any]]:
-    """A row of charts.intervals() per result, with its verdict and its change in words."""
+def _chart(report: GateReport) -> Iterator[Block]:
+    """A row per metric and model: the change with its interval against the margin."""
+    from engine.report import charts
+
     families = {one.name: one.family for one in report.new.header.models}
     models = {one.label: families.get(one.model, "") for one in report.new.models}
     tones = palette.toned({one.label: models[one.label] for one in report.answers})
-    return [
+    rows: list[dict[str, Any]] = [
         {
             "name": f"{one.label}: {name_of(one)}",
             "value": in_percent(one, one.change),
@@ -216,19 +201,20 @@ def chart_rows(report: GateReport) -> list[dict[str, Any]]:
         }
         for one in report.results
     ]
-
-
-def draw(report: GateReport) -> alt.LayerChart:
-    """A row per metric and model: the change with its interval against the margin."""
-    from engine.report import charts
-
-    rows = chart_rows(report)
-    return charts.intervals(
+    changes = (f"{row['name']} {row['text']}, {row['verdict']}." for row in rows)
+    words = " ".join([f"Changes against a margin of {percent(report.margin)}.", *changes])
+    accuracy = any(one.metric == ACCURACY for one in report.results)
+    yield ChartBlock(words, lambda: charts.intervals(
         rows,
-        POINTS if any(one.metric == ACCURACY for one in report.results) else PERCENT,
+        ["change, %", "(accuracy: points)"] if accuracy else "change, %",  # lines: narrow windows
         {"name:N": "Model and metric", "text:N": "Change", "verdict:N": "Verdict"},
         marks=[{"name": row["name"], "at": at} for row in rows for at in row["limits"]],
         equal=0.0,
+    ))  # fmt: skip
+    interval = " with its 95 % interval" if _intervals(report) else ""
+    yield Paragraph(
+        f"Dots: change of NEW against BASE{interval}. Orange marks: the margin; beyond it NEW is "
+        "worse. Tokens have two, because more and fewer both count as a change."
     )
 
 

@@ -108,7 +108,24 @@ def libraries() -> dict[str, str]:
 
 
 def make(request: VerifyRequest, models: Sequence[ModelVerdicts], dataset: str) -> dict[str, Any]:
-    samples = [sample.id for sample in request.samples]
+    samples, entries = [sample.id for sample in request.samples], []
+    for model in models:
+        info, rows, where = model.info, model.verdicts, dict(model.environment)
+        digest = info.digest if info else ""
+        if "server" in where:
+            digest = served_digest(where["server"], info.checkpoint if info else "")
+        entry = VerifiedModel(
+            name=model.name,
+            digest=digest,
+            dtype=info.precision if info else "",
+            environment=where,
+            backend=model.backend,
+            verified=bool(digest) and verified(rows, model.name),
+            coverage=coverage_of(rows),
+            unproved=unproved(rows, samples),
+            shows=(info.shows or "") if info else "",
+        )
+        entries.append(entry)
     asked = (getattr(request, name) for name in VerifiedRequest.__struct_fields__[2:])
     content = Certificate(
         FORMAT,
@@ -116,7 +133,7 @@ def make(request: VerifyRequest, models: Sequence[ModelVerdicts], dataset: str) 
         engine_digest(),
         libraries(),
         VerifiedRequest(dataset, samples, *asked),
-        [_entry(model, samples) for model in models],
+        entries,
         [verdict for model in models for verdict in model.verdicts],
         "",
     )
@@ -127,24 +144,6 @@ def make(request: VerifyRequest, models: Sequence[ModelVerdicts], dataset: str) 
 def _plain(value: Any) -> Any:
     """The value as JSON gives it back: tuples become lists, NaN and infinity become null."""
     return msgspec.json.decode(msgspec.json.encode(value, enc_hook=plain_value))
-
-
-def _entry(model: ModelVerdicts, samples: Sequence[str]) -> VerifiedModel:
-    info, rows, where = model.info, model.verdicts, dict(model.environment)
-    digest = info.digest if info else ""
-    if "server" in where:
-        digest = served_digest(where["server"], info.checkpoint if info else "")
-    return VerifiedModel(
-        name=model.name,
-        digest=digest,
-        dtype=info.precision if info else "",
-        environment=where,
-        backend=model.backend,
-        verified=bool(digest) and verified(rows, model.name),
-        coverage=coverage_of(rows),
-        unproved=unproved(rows, samples),
-        shows=(info.shows or "") if info else "",
-    )
 
 
 def content_hash(content: Mapping[str, Any]) -> str:

@@ -331,16 +331,35 @@ class ServerChecks:
         if told is not None and told != made:
             tokens = count(told, "token")
             yield f"Its prompt has {tokens}, the checkpoint's processor makes {made:,}."
-        ids, pixels = self.rendered()
-        if ids is not None:
+        if self.known.kind != "vllm":
+            return
+        # vLLM tells the ids of a prompt, and the numbers of its pictures after its processor.
+        loaded = media.load(self.samples[0], self.entry.kind, self.request)
+        body = column.body(self.server, self.known, self.run_request(self.samples[0]), loaded)
+        place = self.server, f"/v1{protocol.COMPLETIONS}/render", self.server.timeout_s
+        _, _, value = protocol.get(*place, body, protocol.MOST_BYTES)
+        ids = value.get("token_ids") if isinstance(value, dict) else None
+        if isinstance(ids, list) and all(type(one) is int for one in ids):
             marker = self.cases[0].subject.adapter.visual_id
-            both = (ids, prepared.input_ids[0].tolist())
-            theirs, wanted = (_collapsed(one, marker) for one in both)
+            # One mark for each row of marks: servers write one, or one for each patch.
+            theirs, wanted = (
+                [one for at, one in enumerate(row) if one != marker or not at or row[at - 1] != one]
+                for row in (ids, prepared.input_ids[0].tolist())
+            )
             evidence["rendered"] = theirs
             at = checks.first_difference(wanted, theirs)
             if at is not None:
                 yield f"Token {at + 1} of the prompt that it renders differs from the processor's."
-        if pixels is None:
+        try:
+            pictures = []
+            for encoded in value["features"]["kwargs_data"]["image"]:
+                # MessagePack in base64, of each field [dtype, shape, bytes]
+                fields = msgspec.msgpack.decode(base64.b64decode(encoded))
+                dtype, _, content = fields["pixel_values"]["data"]
+                row = torch.frombuffer(bytearray(content.data), dtype=DTYPES[dtype])
+                pictures.append(row.float())
+            pixels = torch.cat(pictures)
+        except (LookupError, AttributeError, TypeError, ValueError, RecursionError):
             return
         ours = prepared.pixels.float().cpu().flatten()
         apart = float((pixels - ours).abs().max()) if len(pixels) == len(ours) else math.nan
@@ -350,29 +369,6 @@ class ServerChecks:
                 f"Its processor makes other pixels: {len(pixels):,} numbers, up to {apart:.2g} "
                 f"({PIXELS} allowed) from the {len(ours):,} of the checkpoint's."
             )
-
-    def rendered(self) -> tuple[list[int] | None, torch.Tensor | None]:
-        """The ids of the first sample's prompt, and all numbers of its pictures after the server's
-        processor, where it tells them (vLLM)."""
-        if self.known.kind != "vllm":
-            return None, None
-        loaded = media.load(self.samples[0], self.entry.kind, self.request)
-        body = column.body(self.server, self.known, self.run_request(self.samples[0]), loaded)
-        place = self.server, f"/v1{protocol.COMPLETIONS}/render", self.server.timeout_s
-        _, _, value = protocol.get(*place, body, protocol.MOST_BYTES)
-        ids = value.get("token_ids") if isinstance(value, dict) else None
-        whole = isinstance(ids, list) and all(type(one) is int for one in ids)
-        pixels = None
-        with suppress(LookupError, AttributeError, TypeError, ValueError, RecursionError):
-            pictures = []
-            for encoded in value["features"]["kwargs_data"]["image"]:
-                # MessagePack in base64, of each field [dtype, shape, bytes]
-                fields = msgspec.msgpack.decode(base64.b64decode(encoded))
-                dtype, _, content = fields["pixel_values"]["data"]
-                row = torch.frombuffer(bytearray(content.data), dtype=DTYPES[dtype])
-                pictures.append(row.float())
-            pixels = torch.cat(pictures)
-        return ids if whole else None, pixels
 
     def _marked(self, evidence: dict[str, Any]) -> Iterator[str]:
         """The smallest mark that changes the local answer must change the server's."""
@@ -545,11 +541,6 @@ def _likely(tried: Tried) -> tuple[int, float]:
     more must make them notably likelier."""
     likelihood = -math.inf if tried.likelihood is None else tried.likelihood
     return -int(tried.fits), -round(likelihood, 2) if math.isfinite(likelihood) else math.inf
-
-
-def _collapsed(ids: Sequence[int], marker: int) -> list[int]:
-    """The ids with one mark for each row of marks: servers write one, or one for each patch."""
-    return [one for at, one in enumerate(ids) if one != marker or not at or ids[at - 1] != marker]
 
 
 def _grey(images: Images) -> Images:
