@@ -190,21 +190,19 @@ def stage_bars(times: StageTimes, what: str = "median") -> alt.Chart:
     there = {part for known in times.values() for part in known} | {*STAGE_COLOURS}
     colours = {part: colours[part] for part in PARTS if part in there}
     parts = [
-        {"label": label, "part": one.name, "start_ms": one.start_ms, "ms": one.ms}
+        {"label": label, "part": one.name, "start_ms": one.start_ms, "ms": one.ms,
+         "end_ms": one.start_ms + one.ms}
         for label, known in times.items()
         for one in segments(known, tuple(colours))
-    ]
-    bars: alt.Chart = alt.Chart(pd.DataFrame(parts)).mark_bar(height=20)
-    return (
-        bars.transform_calculate(end_ms="datum.start_ms + datum.ms")
-        .encode(
-            _rows("label", times),
-            alt.X("start_ms:Q", title=title),
-            alt.X2("end_ms:Q"),
-            _colour("part", colours, _below(5)),
-            tooltip=_tips({"label:N": "Model", "part:N": "Stage", "ms:Q": title}),
-        )
-        .properties(height=_height(times, 44) + _LEGEND)
+    ]  # fmt: skip
+    height = _height(times, 44) + _LEGEND
+    bars: alt.Chart = alt.Chart(pd.DataFrame(parts), height=height).mark_bar(height=20)
+    return bars.encode(
+        _rows("label", times),
+        alt.X("start_ms:Q", title=title),
+        alt.X2("end_ms:Q"),
+        _colour("part", colours, _below(5)),
+        tooltip=_tips({"label:N": "Model", "part:N": "Stage", "ms:Q": title}),
     )
 
 
@@ -343,7 +341,7 @@ def waterfall(steps: Sequence[Step]) -> alt.LayerChart:
         ),
         points.encode(y=alt.Y("place:O", title=None, axis=values)),
     ]
-    chart: Any = alt.LayerChart(layer=layers, height=_height(names))
+    chart = alt.LayerChart(layer=layers, height=_height(names))
     drawn: alt.LayerChart = chart.resolve_scale(y="independent")
     return drawn
 
@@ -473,8 +471,8 @@ def intervals(
         grid=False,
     )
     lines = rules.mark_rule(strokeDash=[6, 4], strokeWidth=2, color=LIMIT)
-    both: Any = alt.LayerChart(layer=[chart, lines.encode(x=alt.X("at:Q", axis=above))])
-    drawn: alt.LayerChart = both.resolve_axis(x="independent")
+    both = [chart, lines.encode(x=alt.X("at:Q", axis=above))]
+    drawn: alt.LayerChart = alt.LayerChart(layer=both).resolve_axis(x="independent")
     return drawn
 
 

@@ -99,7 +99,6 @@ def places(found: Explanation) -> Bullets:
 
 
 def moments(found: Explanation) -> Iterator[Block]:
-    """Bars of the frames or event images, in the order of time."""
     if found.moments:
         from engine.report import charts  # imports Altair, which is slow
 
