@@ -190,19 +190,21 @@ def stage_bars(times: StageTimes, what: str = "median") -> alt.Chart:
     there = {part for known in times.values() for part in known} | {*STAGE_COLOURS}
     colours = {part: colours[part] for part in PARTS if part in there}
     parts = [
-        {"label": label, "part": one.name, "start_ms": one.start_ms, "ms": one.ms,
-         "end_ms": one.start_ms + one.ms}
+        {"label": label, "part": one.name, "start_ms": one.start_ms, "ms": one.ms}
         for label, known in times.items()
         for one in segments(known, tuple(colours))
-    ]  # fmt: skip
-    height = _height(times, 44) + _LEGEND
-    bars: alt.Chart = alt.Chart(pd.DataFrame(parts), height=height).mark_bar(height=20)
-    return bars.encode(
-        _rows("label", times),
-        alt.X("start_ms:Q", title=title),
-        alt.X2("end_ms:Q"),
-        _colour("part", colours, _below(5)),
-        tooltip=_tips({"label:N": "Model", "part:N": "Stage", "ms:Q": title}),
+    ]
+    bars: alt.Chart = alt.Chart(pd.DataFrame(parts)).mark_bar(height=20)
+    return (
+        bars.transform_calculate(end_ms="datum.start_ms + datum.ms")
+        .encode(
+            _rows("label", times),
+            alt.X("start_ms:Q", title=title),
+            alt.X2("end_ms:Q"),
+            _colour("part", colours, _below(5)),
+            tooltip=_tips({"label:N": "Model", "part:N": "Stage", "ms:Q": title}),
+        )
+        .properties(height=_height(times, 44) + _LEGEND)
     )
 
 

@@ -22,6 +22,7 @@ from engine.types import Sample
 
 MOST = 12  # of a run; each map adds some hundred kilobytes to the file
 TITLE = "What answers rest on"
+END = (Paragraph(wording.UNIT), Bullets(wording.LIMITS, "Not proved:"))
 
 
 def explained(run: Run, several: bool = False) -> Iterator[Block]:
@@ -56,7 +57,7 @@ def explained(run: Run, several: bool = False) -> Iterator[Block]:
             yield Paragraph(f"Left out: {error}")
             continue
         yield from figures(explanation, picture)
-    yield from limits()
+    yield from END
 
 
 def figures(found: Explanation, picture: bytes = b"") -> Iterator[Block]:
@@ -89,7 +90,7 @@ def answered(found: Explanation, picture: bytes = b"") -> Iterator[Block]:
     yield Paragraph(found.answer)
     yield Paragraph(f"Words: {found.words} (tokens {first + 1} to {after})")
     yield from figures(found, picture)
-    yield from limits()
+    yield from END
 
 
 def places(found: Explanation) -> Bullets:
@@ -104,7 +105,3 @@ def moments(found: Explanation) -> Iterator[Block]:
 
         words = charts.moments_words(found.moments)
         yield ChartBlock(words, partial(charts.moments, found.moments))
-
-
-def limits() -> list[Block]:
-    return [Paragraph(wording.UNIT), Bullets(wording.LIMITS, "Not proved:")]

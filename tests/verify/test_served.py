@@ -4,7 +4,6 @@ import base64
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import ExitStack
 from dataclasses import replace
-from functools import partial
 from itertools import count
 from pathlib import Path
 from types import SimpleNamespace
@@ -21,7 +20,6 @@ from engine.models.checkpoint import Server
 from engine.served import protocol
 from engine.types import MediaKind
 from engine.verify import hypotheses, runner, served
-from engine.verify.hypotheses import Change
 from engine.verify.verdict import SERVED, Verdict, VerifyRequest, verified
 from tests.conftest import slow_unless
 from tests.served.fake_server import FakeServer, says, serving
@@ -160,7 +158,8 @@ def test_draws_are_named_by_their_likelihood(
 def test_two_hypotheses_that_both_fit_are_both_named(
     adapter: Adapter, prove: Prove, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    twin = Change("channels in another order", "picture", partial(hypotheses._pictures, exchanged))
+    (swap,) = (one for one in hypotheses.CHANGES if one.words == "red and blue exchanged")
+    twin = swap._replace(words="channels in another order")
     monkeypatch.setattr(hypotheses, "CHANGES", (*hypotheses.CHANGES, twin))
     with model_serving(adapter, Fault(picture=exchanged)) as server:
         said = prove(server)["why"].sentence
