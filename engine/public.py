@@ -192,7 +192,7 @@ class Verification(Drawn):
                 where = model["environment"]
                 yield Paragraph(f"{where['model']} at {where['server']}, {where['software']}.")
             if model["verified"] or "server" not in model["environment"]:
-                yield Paragraph(certificates.covers(model))
+                yield Paragraph(certificates.covers(model).sentence())
             yield Bullets(tuple(f"- {sentence}" for sentence in model["unproved"]), "Not proved:")
         kept = self.path or "not saved"
         yield Heading(3, f"Certificate {self.certificate['hash'][: certificates.SHOWN]}: {kept}")

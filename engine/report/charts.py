@@ -94,14 +94,21 @@ def svgs(charts: Sequence[Chart]) -> list[str]:
     """
     version = ".".join(alt.SCHEMA_VERSION.removeprefix("v").split(".")[:2])
     command = [sys.executable, "-P", "-c", _DRAW, version]
-    specs, found = [json.dumps(_for_file(chart)) for chart in charts], list[str]()
+    specs, found = list[str](), list[str]()
+    for chart in charts:
+        spec: dict[str, Any] = chart.to_dict()
+        spec |= {"width": WIDTH, "autosize": {"type": "fit", "contains": "padding"}}
+        # The font of a browser may be wider than the one that labels are measured with.
+        spec |= {"padding": {"left": 24, "right": 12, "top": 5, "bottom": 5}}
+        spec |= {"background": "transparent", "config": _CONFIG | spec["config"]}
+        specs.append(json.dumps(spec))
     while len(found) < len(specs):
         rest = "\n".join(specs[len(found) :])
         done = subprocess.run(command, input=rest, capture_output=True, text=True)
         if done.returncode == 1:  # an error of Python, which no chart explains
             raise RuntimeError(f"charts cannot be drawn: {done.stderr.strip()[-200:]}")
         drawn = map(json.loads, done.stdout.splitlines())
-        found += [re.sub(f"(?:{_DOT})+", _circles, chart) for chart in drawn]
+        found += [re.sub(f"(?:{_DOT})+", _circles, svg) for svg in drawn]
         found += [""] * (len(found) < len(specs))  # the one at which the process ended
     return found
 
@@ -114,14 +121,6 @@ def _circles(dots: re.Match[str]) -> str:
         circles = [f'<circle cx="{x:.1f}" cy="{y:.1f}" r="{r:.1f}"/>' for x, y, r in places]
         groups.append(f"<g {fill} fill-{opacity}>{''.join(circles)}</g>")
     return "".join(groups)
-
-
-def _for_file(chart: Chart) -> dict[str, Any]:
-    spec: dict[str, Any] = chart.to_dict()
-    spec |= {"width": WIDTH, "autosize": {"type": "fit", "contains": "padding"}}
-    # The font of a browser may be wider than the one that labels are measured with.
-    spec |= {"padding": {"left": 24, "right": 12, "top": 5, "bottom": 5}}
-    return spec | {"background": "transparent", "config": _CONFIG | spec["config"]}
 
 
 def _rows(field: str, names: Iterable[str]) -> alt.Y:
@@ -344,7 +343,7 @@ def waterfall(steps: Sequence[Step]) -> alt.LayerChart:
         ),
         points.encode(y=alt.Y("place:O", title=None, axis=values)),
     ]
-    chart: Any = alt.LayerChart(layer=layers, height=_height(names))
+    chart = alt.LayerChart(layer=layers, height=_height(names))
     drawn: alt.LayerChart = chart.resolve_scale(y="independent")
     return drawn
 
@@ -374,9 +373,15 @@ def timeline(answers: Sequence[Answer]) -> alt.LayerChart:
     """Stages as bars and new tokens as ticks, in ms since the start."""
     labels = [answer["label"] for answer in answers]
     stages = pd.DataFrame([line for answer in answers for line in stage_lines(answer)])
-    tokens = pd.DataFrame([line for answer in answers for line in token_lines(answer)])
+    tokens = list[dict[str, Any]]()
+    for answer in answers:
+        times = [*map(float, answer["token_ms"])]
+        gaps = [None, *(later - before for before, later in pairwise(times))]
+        for position, (at, between) in enumerate(zip(times, gaps, strict=False), start=1):
+            line = {"label": answer["label"], "token": position, "ms": at, "gap": between}
+            tokens.append(line)
     bars: Any = alt.Chart(stages).mark_bar(height=24, opacity=0.8)
-    ticks: Any = alt.Chart(tokens).mark_tick(thickness=1.5, height=34, color=NEUTRAL)
+    ticks: Any = alt.Chart(pd.DataFrame(tokens)).mark_tick(thickness=1.5, height=34, color=NEUTRAL)
     y, gap = _rows("label", labels), "Since the previous token (ms)"
     names = [*STAGES, *[SERVER] * (SERVER in set(stages["stage"]))]
     colours = {name: {**STAGE_COLOURS, **SERVER_COLOURS}[name] for name in names}
@@ -389,9 +394,7 @@ def timeline(answers: Sequence[Answer]) -> alt.LayerChart:
             tooltip=_tips({"stage:N": "Stage", "ms:Q": "ms", "source:N": "Source"}),
         ),
         ticks.encode(
-            y=y,
-            x="ms:Q",
-            tooltip=_tips({"token:Q": "New token", "ms:Q": "At (ms)", "gap:Q": gap}),
+            y=y, x="ms:Q", tooltip=_tips({"token:Q": "New token", "ms:Q": "At (ms)", "gap:Q": gap})
         ),
     ]
     return alt.LayerChart(layer=layers, height=_height(labels, 52) + _LEGEND)
@@ -407,13 +410,6 @@ def stage_lines(answer: Answer) -> Iterator[dict[str, Any]]:
             end = start + length
             line = {"label": answer["label"], "stage": name, "start": start, "end": end}
             yield line | {"ms": length, "source": answer[f"{name}_source"]}
-
-
-def token_lines(answer: Answer) -> Iterator[dict[str, Any]]:
-    times = [*map(float, answer["token_ms"])]
-    gaps = [None, *(later - before for before, later in pairwise(times))]
-    for position, (at, gap) in enumerate(zip(times, gaps, strict=False), start=1):
-        yield {"label": answer["label"], "token": position, "ms": at, "gap": gap}
 
 
 def timeline_words(answers: Sequence[Answer]) -> str:
@@ -477,8 +473,8 @@ def intervals(
         grid=False,
     )
     lines = rules.mark_rule(strokeDash=[6, 4], strokeWidth=2, color=LIMIT)
-    both: Any = alt.LayerChart(layer=[chart, lines.encode(x=alt.X("at:Q", axis=above))])
-    drawn: alt.LayerChart = both.resolve_axis(x="independent")
+    both = [chart, lines.encode(x=alt.X("at:Q", axis=above))]
+    drawn: alt.LayerChart = alt.LayerChart(layer=both).resolve_axis(x="independent")
     return drawn
 
 

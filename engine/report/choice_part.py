@@ -104,25 +104,21 @@ def finding(found: Findings) -> tuple[str, ...]:
 
 def table(found: Sequence[ChoiceAccuracy]) -> ReportTable:
     """A row per model and task; columns without any value are left out."""
-    rows = [dict(zip(_COLUMNS, _row(one), strict=True)) for one in found]
-    columns = tuple(c for c in _COLUMNS if any(row[c] != NONE for row in rows))
-    cells = tuple(tuple(row[name] for name in columns) for row in rows)
-    return ReportTable("Accuracy by model and task.", columns, cells, 2)
-
-
-_COLUMNS = ("model", "task", "questions", "sequences", "accuracy (95 % interval)", "chance",
-            "commonest answer", "unreadable", "failed", "by log-probability",
-            "same letter")  # fmt: skip
-
-
-def _row(one: ChoiceAccuracy) -> tuple[str, ...]:
-    share = one.accuracy
-    unreadable = percent(one.unreadable / one.answers) if one.answers else NONE
-    always = f"{percent(one.always)} ({one.commonest or 'per task'})" if share else NONE
-    sequences = f"{share.clusters:,}" if share else NONE
-    return (one.label, one.task or "all", f"{one.questions:,}", sequences, _share(share),
-            percent(one.chance), always, f"{one.unreadable:,} ({unreadable})", f"{one.failed:,}",
-            _share(one.likeliest), percent(one.agree))  # fmt: skip
+    names = ("model", "task", "questions", "sequences", "accuracy (95 % interval)", "chance",
+             "commonest answer", "unreadable", "failed", "by log-probability",
+             "same letter")  # fmt: skip
+    rows = []
+    for one in found:
+        share = one.accuracy
+        unreadable = percent(one.unreadable / one.answers) if one.answers else NONE
+        always = f"{percent(one.always)} ({one.commonest or 'per task'})" if share else NONE
+        sequences = f"{share.clusters:,}" if share else NONE
+        rows.append((one.label, one.task or "all", f"{one.questions:,}", sequences, _share(share),
+                     percent(one.chance), always, f"{one.unreadable:,} ({unreadable})",
+                     f"{one.failed:,}", _share(one.likeliest), percent(one.agree)))  # fmt: skip
+    places = [n for n in range(len(names)) if any(row[n] != NONE for row in rows)]
+    columns, *cells = (tuple(row[n] for n in places) for row in (names, *rows))
+    return ReportTable("Accuracy by model and task.", columns, tuple(cells), 2)
 
 
 def _share(share: ClusteredShare | None) -> str:

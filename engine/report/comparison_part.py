@@ -4,6 +4,7 @@ A conclusion needs an interval that excludes equality.
 """
 
 from collections.abc import Iterable, Iterator
+from functools import partial
 
 from engine.analysis import machine_loads, pairs, speedup, statistics
 from engine.analysis.metrics import BY_NAME
@@ -19,12 +20,26 @@ IN_WORDS = ("total", "ttft", "tpot", "new_tokens")
 
 def comparing(found: Findings) -> Iterator[Block]:
     """Nothing for a single model."""
-    couples = list(dict.fromkeys((one.a, one.b) for one in found.comparisons))
+    couples = dict.fromkeys((one.a, one.b) for one in found.comparisons)
+    total = BY_NAME["total"]
     if couples:
+        from engine.report import charts
+
         yield Heading(2, "Comparison")
     for a, b in couples:
         yield Heading(3, f"{a} and {b}")
-        yield from _couple(found, a, b)
+        compared = [one for one in found.comparisons if (one.a, one.b) == (a, b)]
+        yield from map(Paragraph, filter(None, machine_loads.couple(found.table, a, b)))
+        yield Bullets(tuple(sentence(one) for one in compared if one.metric in IN_WORDS))
+        yield paired_table(a, b, compared)
+        both = pairs.paired(found.table, a, b, total)
+        if len(both):
+            words = charts.scatter_words(both, a, b, total)
+            yield ChartBlock(words, partial(charts.scatter, both, a, b, total))
+        split = next((one for one in found.splits if (one.a, one.b) == (a, b)), None)
+        if split is not None:
+            (verdict,) = (one.verdict for one in compared if one.metric == "total")
+            yield from speedup_parts(split, verdict)
     lenses, notes = found.through_lenses
     if not lenses or len(found.counts) < 2:
         return
@@ -38,26 +53,6 @@ def comparing(found: Findings) -> Iterator[Block]:
     columns = ("lengths", "model", "n", "new tokens", "total (ms)", "TPOT (ms)")
     caption = "Medians for each choice of lengths, without results with a cached stage."
     yield ReportTable(caption, columns, rows, 2)
-
-
-def _couple(found: Findings, a: str, b: str) -> Iterator[Block]:
-    from engine.report import charts
-
-    compared = [one for one in found.comparisons if (one.a, one.b) == (a, b)]
-    for note in machine_loads.couple(found.table, a, b):
-        if note:
-            yield Paragraph(note)
-    yield Bullets(tuple(sentence(one) for one in compared if one.metric in IN_WORDS))
-    yield paired_table(a, b, compared)
-    total = BY_NAME["total"]
-    both = pairs.paired(found.table, a, b, total)
-    if len(both):
-        words = charts.scatter_words(both, a, b, total)
-        yield ChartBlock(words, lambda: charts.scatter(both, a, b, total))
-    split = next((one for one in found.splits if (one.a, one.b) == (a, b)), None)
-    if split is not None:
-        (verdict,) = (one.verdict for one in compared if one.metric == "total")
-        yield from speedup_parts(split, verdict)
 
 
 def speedup_parts(split: Split, verdict: str) -> Iterator[Block]:

@@ -68,15 +68,13 @@ def first_page(found: Findings) -> Iterator[Block]:
 
         yield ChartBlock(charts.stage_words(medians), lambda: charts.stage_bars(medians))
     yield Heading(2, "Findings")
-    longest = []
+    longest, lengths = [], []  # lengths, because a shorter answer takes less time
     for name, parts in medians.items():
         whole = find(found.figures, name, "total")
         if parts and whole:
             stage = max(parts, key=lambda part: parts[part])
             share = f"{number(parts[stage])} of {number(whole.median)} ms"
             longest.append(f"{name}: {stage}, {share} ({parts[stage] / whole.median:.0%})")
-    lengths = []  # because a shorter answer takes less time
-    for name in names:
         both = (find(found.figures, name, metric) for metric in ("new_tokens", "tpot"))
         tokens, tpot = (number(one.median) if one else "unknown" for one in both)
         lengths.append(f"{name}: {tokens} new tokens, {tpot} ms per token")
@@ -272,15 +270,11 @@ def together(found: Findings) -> Iterator[Block]:
 def throughput_table(throughputs: Sequence[Throughput]) -> ReportTable:
     rows = []
     for one in throughputs:
-        tokens, samples = (
-            (
-                number(rate.median),
-                f"{number(rate.low)} to {number(rate.high)}" if rate.n > 1 else NONE,
-            )
-            for rate in (one.tokens_per_s, one.samples_per_s)
-        )
-        counts = (f"{n:,}" for n in (one.batch, one.cached, one.n, one.samples))
-        rows.append((one.label, *counts, *tokens, *samples, number(one.ms.median)))
+        cells = [one.label, *(f"{n:,}" for n in (one.batch, one.cached, one.n, one.samples))]
+        for rate in (one.tokens_per_s, one.samples_per_s):
+            reach = f"{number(rate.low)} to {number(rate.high)}" if rate.n > 1 else NONE
+            cells += [number(rate.median), reach]
+        rows.append((*cells, number(one.ms.median)))
     columns = ("model", "samples at once", "of them cached", "batches", "samples",
                "new tokens/s", "range", "samples/s", "range",
                "time of a batch (ms)")  # fmt: skip

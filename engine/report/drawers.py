@@ -50,20 +50,17 @@ def _plain(block: Block) -> str:
     if isinstance(block, Contents):
         return "\n".join(block.names)
     if isinstance(block, ReportTable):
-        return "\n".join(filter(None, (block.caption, *aligned(block))))
+        lines = [block.columns, *block.rows]
+        widths = [max(map(len, column)) for column in zip(*lines, strict=True)]
+        aligned = (
+            "  ".join(
+                cell.ljust(width) if place < block.words else cell.rjust(width)
+                for place, (cell, width) in enumerate(zip(line, widths, strict=True))
+            ).rstrip()
+            for line in lines
+        )
+        return "\n".join(filter(None, (block.caption, *aligned)))
     return block.words if isinstance(block, ChartBlock) else block.text
-
-
-def aligned(table: ReportTable) -> list[str]:
-    lines = [table.columns, *table.rows]
-    widths = [max(map(len, column)) for column in zip(*lines, strict=True)]
-    return [
-        "  ".join(
-            cell.ljust(width) if place < table.words else cell.rjust(width)
-            for place, (cell, width) in enumerate(zip(line, widths, strict=True))
-        ).rstrip()
-        for line in lines
-    ]
 
 
 def markdown(blocks: Iterable[Block]) -> str:

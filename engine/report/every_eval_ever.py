@@ -49,47 +49,45 @@ def records(runs: Sequence[Run]) -> Iterator[tuple[str, dict[str, Any]]]:
             "results": f"{count.results:,}",
             "failed": f"{count.failed:,}",
         }
-        yield (
-            label,
-            {
-                "schema_version": VERSION,
-                "evaluation_id": f"{dataset}/{label}/{made}",
-                "evaluation_timestamp": header.created,
-                "retrieved_timestamp": made,
-                "source_metadata": {
-                    "source_name": f"StageScope run {header.id}",
-                    "source_type": "evaluation_run",
-                    "source_organization_name": "not stated",
-                    "evaluator_relationship": "other",
-                },
-                "eval_library": {"name": "stagescope", "version": header.code},
-                "model_info": {
-                    "name": label,
-                    "id": model.name,
-                    "inference_engine": {
-                        "name": "a server" if served else "transformers",
-                        "version": str(environment.get("transformers", "unknown")),
-                    },
-                    "additional_details": details,
-                },
-                "evaluation_results": [
-                    {
-                        "evaluation_result_id": name,
-                        "evaluation_name": dataset,
-                        "evaluation_timestamp": header.created,
-                        "source_data": {
-                            "dataset_name": dataset,
-                            "source_type": "other",
-                            "additional_details": {"digest": header.dataset.digest},
-                        },
-                        "metric_config": metric,
-                        "score_details": score,
-                        "generation_config": _generation(header),
-                    }
-                    for name, metric, score in (*_times(found, label), *_shares(found, label))
-                ],
+        record = {
+            "schema_version": VERSION,
+            "evaluation_id": f"{dataset}/{label}/{made}",
+            "evaluation_timestamp": header.created,
+            "retrieved_timestamp": made,
+            "source_metadata": {
+                "source_name": f"StageScope run {header.id}",
+                "source_type": "evaluation_run",
+                "source_organization_name": "not stated",
+                "evaluator_relationship": "other",
             },
-        )
+            "eval_library": {"name": "stagescope", "version": header.code},
+            "model_info": {
+                "name": label,
+                "id": model.name,
+                "inference_engine": {
+                    "name": "a server" if served else "transformers",
+                    "version": str(environment.get("transformers", "unknown")),
+                },
+                "additional_details": details,
+            },
+            "evaluation_results": [
+                {
+                    "evaluation_result_id": name,
+                    "evaluation_name": dataset,
+                    "evaluation_timestamp": header.created,
+                    "source_data": {
+                        "dataset_name": dataset,
+                        "source_type": "other",
+                        "additional_details": {"digest": header.dataset.digest},
+                    },
+                    "metric_config": metric,
+                    "score_details": score,
+                    "generation_config": _generation(header),
+                }
+                for name, metric, score in (*_times(found, label), *_shares(found, label))
+            ],
+        }
+        yield label, record
 
 
 _Result = tuple[str, dict[str, Any], dict[str, Any]]  # id, metric_config, score_details

@@ -22,6 +22,7 @@ from engine.types import Sample
 
 MOST = 12  # of a run; each map adds some hundred kilobytes to the file
 TITLE = "What answers rest on"
+END = (Paragraph(wording.UNIT), Bullets(wording.LIMITS, "Not proved:"))
 
 
 def explained(run: Run, several: bool = False) -> Iterator[Block]:
@@ -56,7 +57,7 @@ def explained(run: Run, several: bool = False) -> Iterator[Block]:
             yield Paragraph(f"Left out: {error}")
             continue
         yield from figures(explanation, picture)
-    yield from limits()
+    yield from END
 
 
 def figures(found: Explanation, picture: bytes = b"") -> Iterator[Block]:
@@ -67,8 +68,14 @@ def figures(found: Explanation, picture: bytes = b"") -> Iterator[Block]:
         pale = " The map is pale, because no place is named." if wording.no_place(found) else ""
         ends = f"from {nats_text(-found.most)} (blue-green) over 0 to {nats_text(found.most)}"
         words = f"Colours {ends} (orange: the words rest on it).{pale}"
-        alt = wording.alt(found, found.request.run.sample.id)
-        yield ChartBlock(words, partial(_image, picture, alt))
+        alt = escape(printable(wording.alt(found, found.request.run.sample.id)))
+        data = base64.b64encode(picture).decode()
+        image = (
+            f'<img style="max-width: 100%" alt="{alt}" src="data:image/png;base64,{data}"><div '
+            'style="width: 14rem; height: .9rem; background: linear-gradient(to right, '
+            f'{HEAT_COLOURS["against"]}, #A9ADB3, {HEAT_COLOURS["carries"]})"></div>'
+        )
+        yield ChartBlock(words, lambda: image)
     yield places(found)
     yield from moments(found)
     yield Paragraph(f"{wording.plain(found)} {wording.how(found)}")
@@ -83,7 +90,7 @@ def answered(found: Explanation, picture: bytes = b"") -> Iterator[Block]:
     yield Paragraph(found.answer)
     yield Paragraph(f"Words: {found.words} (tokens {first + 1} to {after})")
     yield from figures(found, picture)
-    yield from limits()
+    yield from END
 
 
 def places(found: Explanation) -> Bullets:
@@ -93,23 +100,8 @@ def places(found: Explanation) -> Bullets:
 
 
 def moments(found: Explanation) -> Iterator[Block]:
-    """Bars of the frames or event images, in the order of time."""
     if found.moments:
         from engine.report import charts  # imports Altair, which is slow
 
         words = charts.moments_words(found.moments)
         yield ChartBlock(words, partial(charts.moments, found.moments))
-
-
-def limits() -> list[Block]:
-    return [Paragraph(wording.UNIT), Bullets(wording.LIMITS, "Not proved:")]
-
-
-def _image(picture: bytes, alt: str) -> str:
-    data = base64.b64encode(picture).decode()
-    bar = (
-        f'<div style="width: 14rem; height: .9rem; background: linear-gradient(to right, '
-        f'{HEAT_COLOURS["against"]}, #A9ADB3, {HEAT_COLOURS["carries"]})"></div>'
-    )
-    words = escape(printable(alt))
-    return f'<img style="max-width: 100%" alt="{words}" src="data:image/png;base64,{data}">{bar}'

@@ -3,13 +3,11 @@
 Texts that a spreadsheet would read as a formula get an apostrophe in front.
 """
 
-from __future__ import annotations
-
 import csv
 import io
 import re
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from engine.analysis.results_table import frame
 from engine.quoting import printable
@@ -19,12 +17,18 @@ from engine.report.report_figures import Findings, certificate_text
 from engine.storage import run_header
 from engine.storage.run_store import Run
 
-if TYPE_CHECKING:
-    import pandas as pd
-
-_LEFT_OUT = ("title", "bare", "cluster", "number", "offset", "token_ms", "truth")
+_LEFT_OUT = ["title", "bare", "cluster", "number", "offset", "token_ms", "truth"]
 # What a spreadsheet may skip before the sign of a formula, and the signs, also of full width.
 _FORMULA = re.compile(r"[\s\x00-\x1f\ufeff\u200b]*[=+\-@\uff1d\uff0b\uff0d\uff20]")
+_JSON = {  # key -> field of Findings
+    **{name: name for name in ("counts", "figures", "comparisons", "attributes")},
+    **{name: name for name in ("robustness", "overlaps", "devices")},
+    "throughput": "throughputs",
+    "speedups": "splits",
+    "choice_accuracy": "choices",
+    "choice_comparisons": "choice_pairs",
+    "data_flow": "passages",
+}
 
 
 def write(runs: Sequence[Run], form: str) -> str:
@@ -35,44 +39,11 @@ def write(runs: Sequence[Run], form: str) -> str:
         return bundle.page(runs)
     if form == "csv":
         # Every text is quoted: a carriage return outside quotes would begin a line.
-        table = _results(runs).map(_cell)
+        table = frame(runs).drop(columns=_LEFT_OUT).map(_cell)
         return table.to_csv(index=False, lineterminator="\n", quoting=csv.QUOTE_NONNUMERIC)
-    return _json(runs)
-
-
-def data(runs: Sequence[Run], form: str) -> bytes:
-    """The same as a file's content; also as Parquet, with texts as they were answered, but for what
-    is no character."""
-    if form != "parquet":
-        return write(runs, form).encode(errors="replace")
-    table, out = _results(runs), io.BytesIO()
-    for name in table.select_dtypes("object"):
-        table[name] = [
-            value.encode(errors="replace").decode() if isinstance(value, str) else value
-            for value in table[name]
-        ]
-    table.to_parquet(out, index=False)
-    return out.getvalue()
-
-
-def _results(runs: Sequence[Run]) -> pd.DataFrame:
-    return frame(runs).drop(columns=list(_LEFT_OUT))
-
-
-def _cell(value: Any) -> Any:
-    """ "" for a missing value; of a text no control characters, and no beginning of a formula."""
-    if value is None or value != value:
-        return ""
-    if not isinstance(value, str):
-        return value
-    text = printable(value)
-    return f"'{text}" if _FORMULA.match(value) else text
-
-
-def _json(runs: Sequence[Run]) -> str:
     found = Findings(runs, titled=False)
     failures = found.failures.items()
-    document = {
+    content = {
         "runs": [
             {
                 **run_header.as_json(run.header),
@@ -90,15 +61,29 @@ def _json(runs: Sequence[Run]) -> str:
         },
         "failures": [{"label": label, "reason": why, "n": n} for (label, why), n in failures],
     }
-    return drawers.as_json(document) + "\n"
+    return drawers.as_json(content) + "\n"
 
 
-_JSON = {  # key -> field of Findings
-    **{name: name for name in ("counts", "figures", "comparisons", "attributes")},
-    **{name: name for name in ("robustness", "overlaps", "devices")},
-    "throughput": "throughputs",
-    "speedups": "splits",
-    "choice_accuracy": "choices",
-    "choice_comparisons": "choice_pairs",
-    "data_flow": "passages",
-}
+def data(runs: Sequence[Run], form: str) -> bytes:
+    """The same as a file's content; also as Parquet, with texts as they were answered, but for what
+    is no character."""
+    if form != "parquet":
+        return write(runs, form).encode(errors="replace")
+    table, out = frame(runs).drop(columns=_LEFT_OUT), io.BytesIO()
+    for name in table.select_dtypes("object"):
+        table[name] = [
+            value.encode(errors="replace").decode() if isinstance(value, str) else value
+            for value in table[name]
+        ]
+    table.to_parquet(out, index=False)
+    return out.getvalue()
+
+
+def _cell(value: Any) -> Any:
+    """ "" for a missing value; of a text no control characters, and no beginning of a formula."""
+    if value is None or value != value:
+        return ""
+    if not isinstance(value, str):
+        return value
+    text = printable(value)
+    return f"'{text}" if _FORMULA.match(value) else text

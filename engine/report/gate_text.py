@@ -1,46 +1,19 @@
 """A gate's report for the terminal, for a pull request (Markdown) and for programs (JSON)."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from engine import palette
-from engine.analysis.gate import (
-    ACCURACY,
-    ANSWERS,
-    ERRORS,
-    TOKENS,
-    AnswersCompared,
-    GateReport,
-    GateResult,
-    NotCompared,
-    in_percent,
-    limits,
-)
+from engine.analysis import gate
 from engine.analysis.metrics import BY_NAME
 from engine.quoting import NONE, count, number, precise
 from engine.report.blocks import Block, Bullets, ChartBlock, Heading, Paragraph, ReportTable
 
-if TYPE_CHECKING:
-    import altair as alt
-
 MOST = 10  # changed answers of a model that are listed
-PERCENT = "change, %"
-POINTS = [PERCENT, "(accuracy: points)"]  # two lines, for narrow windows
-LEGEND = (
-    "Dots: change of NEW against BASE{}. Orange marks: the margin; beyond it NEW is worse. Tokens "
-    "have two, because more and fewer both count as a change."
-)
-
-RIGHT = (
-    "Accuracy is the share of right answers, or of the attributes that were asked for: one that an "
-    "answer does not state counts as wrong. "
-)
 
 
-def headline(report: GateReport) -> str:
-    by_ids = ANSWERS in report.metrics
+def headline(report: gate.GateReport) -> str:
+    by_ids = gate.ANSWERS in report.metrics
     if report.verdict == "worse":
         bad = [
             f"{name_of(one)} of {one.label} {change_text(one)}"
@@ -55,7 +28,7 @@ def headline(report: GateReport) -> str:
                 bad.append(f"{count(len(answers.changed), 'answer')} of {answers.label} changed")
         return f"Worse: {'; '.join(bad)}."
     if report.verdict == "undecided":
-        unclear: list[GateResult | NotCompared] = [
+        unclear: list[gate.GateResult | gate.NotCompared] = [
             *(one for one in report.results if one.verdict == "undecided"),
             *(one for one in report.not_compared if one.undecided),
         ]
@@ -69,7 +42,7 @@ def headline(report: GateReport) -> str:
     return f"No worse: {every}, with a margin of {percent(report.margin)}."
 
 
-def name_of(result: GateResult | NotCompared) -> str:
+def name_of(result: gate.GateResult | gate.NotCompared) -> str:
     return BY_NAME[result.metric].label if result.metric in BY_NAME else result.metric
 
 
@@ -77,29 +50,29 @@ def percent(share: float) -> str:
     return f"{100 * share:.3g} %"
 
 
-def verdict_text(result: GateResult) -> str:
+def verdict_text(result: gate.GateResult) -> str:
     """The verdict, and why it is undecided if that is not its interval."""
     reason = result.reason if result.verdict == "undecided" else ""
     return f"{result.verdict}: {reason}" if reason else result.verdict
 
 
-def change_text(result: GateResult) -> str:
+def change_text(result: gate.GateResult) -> str:
     """NEW / BASE as a change in percent, of accuracy in percentage points, with its interval."""
     known = result.low is not None and result.high is not None
     figures = (result.change, result.low, result.high) if known else (result.change,)
-    changes = [round(in_percent(result, value), 1) for value in figures if value is not None]
+    changes = [round(gate.in_percent(result, value), 1) for value in figures if value is not None]
     change, *ends = (f"{value:+.1f}" if value else "0.0" for value in changes)
     unit = "points" if result.unit == "points" else "%"
     return f"{change} {unit}" + (f" ({' to '.join(ends)})" if ends else "")
 
 
-def table(report: GateReport) -> ReportTable:
+def table(report: gate.GateReport) -> ReportTable:
     rows: list[tuple[str, ...]] = []
     for one in report.results:
         values = (one.base, one.new)
-        if one.metric == ACCURACY:
+        if one.metric == gate.ACCURACY:
             sides = [*map(percent, values)]
-        elif one.metric == TOKENS:
+        elif one.metric == gate.TOKENS:
             sides = [*map(precise, values)]
         else:
             sides = [f"{number(value)} {BY_NAME[one.metric].unit}" for value in values]
@@ -114,11 +87,11 @@ def table(report: GateReport) -> ReportTable:
     return ReportTable("", head, tuple(rows), words=3)
 
 
-def _intervals(report: GateReport) -> bool:
+def _intervals(report: gate.GateReport) -> bool:
     return any(one.low is not None for one in report.results)
 
 
-def answers_of(one: AnswersCompared) -> Iterator[str]:
+def answers_of(one: gate.AnswersCompared) -> Iterator[str]:
     """What became of the token ids of one model, with its first changed answers."""
     compared, changed = one.same + len(one.changed), one.changed
     if not compared:
@@ -150,34 +123,33 @@ def answers_of(one: AnswersCompared) -> Iterator[str]:
             yield f"{one.label}: answered {words}: {', '.join(samples[:MOST])}{more}."
 
 
-def method(report: GateReport) -> str:
-    margin = percent(report.margin)
-    accuracy = any(one.metric == ACCURACY for one in report.results)
-    points = f"{100 * report.margin:.3g} percentage points" if accuracy else ""
+def method(report: gate.GateReport) -> str:
+    points = right = ""
+    if any(one.metric == gate.ACCURACY for one in report.results):
+        points = f", of accuracy {100 * report.margin:.3g} percentage points"
+        right = (
+            "Accuracy is the share of right answers, or of the attributes that were asked for: one "
+            "that an answer does not state counts as wrong. "
+        )
     tests = "No metric was tested."
     if report.tests:
         tests = (
             f"The verdicts are adjusted by Holm for {count(report.tests, 'test')} of a model and a "
-            f"metric: at most {percent(ERRORS)} of comparisons contain a wrong verdict. The "
+            f"metric: at most {percent(gate.ERRORS)} of comparisons contain a wrong verdict. The "
             "intervals are not adjusted."
         )
     return (
         "Each sequence counts once, by the median of its samples' ratios NEW / BASE. A change is "
         "the centre of these ratios (Hodges and Lehmann), not the ratio of both medians. The "
         "median of BASE or NEW is of all repeats of these samples, as in every other table. "
-        f"The margin is {margin}{f', of accuracy {points}' if points else ''}. "
-        f"{RIGHT if points else ''}{tests}"
+        f"The margin is {percent(report.margin)}{points}. {right}{tests}"
     )
 
 
-def blocks(report: GateReport, chart: bool = False) -> list[Block]:
+def blocks(report: gate.GateReport, chart: bool = False) -> list[Block]:
     """The report as a document, on a page with a chart."""
     figures = table(report)
     answers = (line for one in report.answers for line in answers_of(one))
-    legend = LEGEND.format(" with its 95 % interval" if _intervals(report) else "")
-    rows = [f"{row['name']} {row['text']}, {row['verdict']}." for row in chart_rows(report)]
-    words = " ".join([f"Changes against a margin of {percent(report.margin)}.", *rows])
-    drawn: list[Block] = [ChartBlock(words, lambda: draw(report)), Paragraph(legend)]
     reasons = (  # how some metrics were decided otherwise
         f"{one.label}, {name_of(one)}: {one.reason}."
         for one in report.results
@@ -190,7 +162,7 @@ def blocks(report: GateReport, chart: bool = False) -> list[Block]:
     return [
         Heading(2, f"Gate: {report.verdict}"),
         Paragraph(headline(report)),
-        *(drawn if chart and report.results else []),
+        *(_chart(report) if chart and report.results else ()),
         *([figures] if figures.rows else []),
         Bullets((*answers, *reasons)),
         Paragraph(method(report)),
@@ -198,41 +170,44 @@ def blocks(report: GateReport, chart: bool = False) -> list[Block]:
     ]
 
 
-def chart_rows(report: GateReport) -> list[dict[str, Any]]:
-    """A row of charts.intervals() per result, with its verdict and its change in words."""
-    families = {one.name: one.family for one in report.new.header.models}
-    models = {one.label: families.get(one.model, "") for one in report.new.models}
-    tones = palette.toned({one.label: models[one.label] for one in report.answers})
-    return [
-        {
-            "name": f"{one.label}: {name_of(one)}",
-            "value": in_percent(one, one.change),
-            "low": None if one.low is None else in_percent(one, one.low),
-            "high": None if one.high is None else in_percent(one, one.high),
-            "colour": palette.family_colour(tones[one.label]),
-            "verdict": verdict_text(one),
-            "text": change_text(one),
-            "limits": [in_percent(one, limit) for limit in limits(one, report.margin)],
-        }
-        for one in report.results
-    ]
-
-
-def draw(report: GateReport) -> alt.LayerChart:
+def _chart(report: gate.GateReport) -> Iterator[Block]:
     """A row per metric and model: the change with its interval against the margin."""
     from engine.report import charts
 
-    rows = chart_rows(report)
-    return charts.intervals(
+    families = {one.name: one.family for one in report.new.header.models}
+    models = {one.label: families.get(one.model, "") for one in report.new.models}
+    tones = palette.toned({one.label: models[one.label] for one in report.answers})
+    rows: list[dict[str, Any]] = [
+        {
+            "name": f"{one.label}: {name_of(one)}",
+            "value": gate.in_percent(one, one.change),
+            "low": None if one.low is None else gate.in_percent(one, one.low),
+            "high": None if one.high is None else gate.in_percent(one, one.high),
+            "colour": palette.family_colour(tones[one.label]),
+            "verdict": verdict_text(one),
+            "text": change_text(one),
+            "limits": [gate.in_percent(one, limit) for limit in gate.limits(one, report.margin)],
+        }
+        for one in report.results
+    ]
+    changes = (f"{row['name']} {row['text']}, {row['verdict']}." for row in rows)
+    words = " ".join([f"Changes against a margin of {percent(report.margin)}.", *changes])
+    accuracy = any(one.metric == gate.ACCURACY for one in report.results)
+    yield ChartBlock(words, lambda: charts.intervals(
         rows,
-        POINTS if any(one.metric == ACCURACY for one in report.results) else PERCENT,
+        ["change, %", "(accuracy: points)"] if accuracy else "change, %",  # lines: narrow windows
         {"name:N": "Model and metric", "text:N": "Change", "verdict:N": "Verdict"},
         marks=[{"name": row["name"], "at": at} for row in rows for at in row["limits"]],
         equal=0.0,
+    ))  # fmt: skip
+    interval = " with its 95 % interval" if _intervals(report) else ""
+    yield Paragraph(
+        f"Dots: change of NEW against BASE{interval}. Orange marks: the margin; beyond it NEW is "
+        "worse. Tokens have two, because more and fewer both count as a change."
     )
 
 
-def as_json(report: GateReport) -> dict[str, Any]:
+def as_json(report: gate.GateReport) -> dict[str, Any]:
     """For programs; shares from 0 to 1, times in milliseconds."""
     names = ("metrics", "margin", "tests", "verdict", "results", "answers", "not_compared", "notes")
     sides = {
@@ -244,4 +219,4 @@ def as_json(report: GateReport) -> dict[str, Any]:
         for name, side in (("base", report.base), ("new", report.new))
     }
     values = {name: getattr(report, name) for name in names}
-    return {"headline": headline(report), "errors": ERRORS} | values | sides
+    return {"headline": headline(report), "errors": gate.ERRORS} | values | sides

@@ -35,10 +35,7 @@ _EVENTS = {  # of the journal -> once, several times
         "A batch did not fit in memory and was halved.",
         "Batches did not fit in memory and were halved {n} times.",
     ),
-    "torn": (
-        "Unreadable lines were left out once.",
-        "Unreadable lines were left out {n} times.",
-    ),
+    "torn": ("Unreadable lines were left out once.", "Unreadable lines were left out {n} times."),
     "worker ended": (
         "A worker stopped during work; its open tasks ran elsewhere.",
         "{n} workers stopped during work; their open tasks ran elsewhere.",
@@ -85,7 +82,6 @@ def origin(found: Findings) -> Iterator[Block]:
 
 def _settings(run: Run, results: pd.DataFrame) -> Iterator[tuple[str, str]]:
     plan, dataset, config = run.header.plan, run.header.dataset, run.header.plan.decode
-    on_ray = _on_ray(results)
     why = f" ({plan.order_why})" if plan.order_why else ""
     order = _ORDERS.get(plan.order, _ORDERS["sequential"]) + why
     drawn = f"temperature {config.temperature:g}, top-p {config.top_p:g}, seed {config.seed}"
@@ -97,9 +93,13 @@ def _settings(run: Run, results: pd.DataFrame) -> Iterator[tuple[str, str]]:
     yield "repeats", f"{plan.repeat:,}"
     yield "warm-up runs per model", f"{plan.warmup:,}"
     yield "batch size", f"{plan.batch:,}"
-    yield "order", ON_RAY if on_ray else order
-    if on_ray:
-        yield "answered by, warm-up included", on_ray
+    own = int((results["actor"] == "").sum())  # by the run's own process
+    theirs = len(results) - own  # by workers on Ray
+    yield "order", ON_RAY if theirs else order
+    if theirs:
+        workers = count(results["actor"].nunique() - bool(own), "worker")
+        rest = f"; the run's own process for {own:,}" if own else ""
+        yield "answered by, warm-up included", f"Ray, {workers}, for {theirs:,} results{rest}"
     yield "cache", _CACHE[plan.cache]
     natural = f"natural, at most {config.max_new_tokens:,} tokens"
     yield "length", f"forced: {config.forced:,} tokens" if config.forced else natural
@@ -116,17 +116,6 @@ def _settings(run: Run, results: pd.DataFrame) -> Iterator[tuple[str, str]]:
     if len(backends):
         names = [f"{name} (n {n:,})" if len(backends) > 1 else name for name, n in backends.items()]
         yield "backend that ran, warm-up included", ", ".join(map(str, names))
-
-
-def _on_ray(table: pd.DataFrame) -> str:
-    """Who answered a run on Ray: workers and the run's own process; "" for a run without Ray."""
-    own = int((table["actor"] == "").sum())
-    theirs = len(table) - own
-    if not theirs:
-        return ""
-    workers = count(table["actor"].nunique() - bool(own), "worker")
-    words = f"Ray, {workers}, for {theirs:,} results"
-    return f"{words}; the run's own process for {own:,}" if own else words
 
 
 def _happened(run: Run) -> Iterator[str]:

@@ -56,32 +56,29 @@ def answers(rows: Sequence[tuple[str, ResultRow]]) -> list[dict[str, Any]]:
     """Each label's answer, with its differences from the first one that did not fail."""
     colours = tones([row.family or "" for _, row in rows])
     first = next((row.text or "" for _, row in rows if not row.error), "")
-    each = zip(rows, map(family_colour, colours), strict=True)
-    return [_answer(label, row, colour, first) for (label, row), colour in each]
-
-
-def _answer(label: str, row: ResultRow, colour: str, first: str) -> dict[str, Any]:
-    text, pieces, spans = row.text or "", _pieces(row), _spans(row)
-    whole = row.batch_spans if row.batch > 1 else {**row.spans, **spans}
-    changes = [] if row.error or text == first else agreement.difference(first, text)
-    notes = [row.standing.words, *(["cold run"] if row.cold else []), *row.notes]
-    untimed = 0 < len(pieces[0]) < len(_times(row))
-    return {
-        "label": label,
-        "colour": colour,
-        "text": text,
-        "error": row.error or "",
-        "figures": answer_part.of_row(row),
-        "stages": answer_part.stages(whole),
-        "bars": [
-            [WORDS.get(name, name), round(span.start_ms, 2), round(span.ms, 2), COLOURS[name]]
-            for name, span in spans.items()
-        ],
-        "pieces": pieces,
-        "total": round((row.total_ms if row.batch == 1 else row.batch_ms) or 0.0, 2),
-        "notes": [*notes, *([NO_TEXT_TIMES] if untimed else [])],
-        "changes": changes,
-    }
+    found = []
+    for (label, row), colour in zip(rows, map(family_colour, colours), strict=True):
+        text, pieces, spans = row.text or "", _pieces(row), _spans(row)
+        whole = row.batch_spans if row.batch > 1 else {**row.spans, **spans}
+        notes = [row.standing.words, *(["cold run"] if row.cold else []), *row.notes]
+        untimed = 0 < len(pieces[0]) < len(_times(row))
+        found.append({
+            "label": label,
+            "colour": colour,
+            "text": text,
+            "error": row.error or "",
+            "figures": answer_part.of_row(row),
+            "stages": answer_part.stages(whole),
+            "bars": [
+                [WORDS.get(name, name), round(span.start_ms, 2), round(span.ms, 2), COLOURS[name]]
+                for name, span in spans.items()
+            ],
+            "pieces": pieces,
+            "total": round((row.total_ms if row.batch == 1 else row.batch_ms) or 0.0, 2),
+            "notes": [*notes, *([NO_TEXT_TIMES] if untimed else [])],
+            "changes": [] if row.error or text == first else agreement.difference(first, text),
+        })  # fmt: skip
+    return found
 
 
 def _spans(row: ResultRow) -> Mapping[str, Span]:

@@ -9,7 +9,6 @@ import time
 from collections.abc import Callable, Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass, replace
-from functools import partial
 from pathlib import Path
 from typing import Any, Self
 
@@ -84,11 +83,11 @@ class AnswerRecorder(ExitStack):
     def __init__(self, adapter: Adapter) -> None:
         super().__init__()
         self._adapter = adapter
-        self._vision = adapter.vision_modules()
         self.rows: list[torch.Tensor] = []  # the head is called once per token
         self._times: list[float] = []  # seconds of the second clock
         self._embeds = torch.empty(0)
-        self._pictures: list[list[int]] = [[] for _ in self._vision]  # of each call
+        # Of each vision module the pictures of each call.
+        self._pictures = {module: list[int]() for module in adapter.vision_modules()}
 
     def __enter__(self) -> Self:
         decoder, compiled = self._adapter.decoder, self._adapter.use.compiled
@@ -97,9 +96,8 @@ class AnswerRecorder(ExitStack):
             self.enter_context(compiled.register_forward_hook(self._scores))
         model = decoder.language_model
         self.enter_context(model.register_forward_pre_hook(self._first, with_kwargs=True))
-        for module, pictures in zip(self._vision, self._pictures, strict=True):
-            count = partial(_count, pictures)
-            self.enter_context(module.register_forward_pre_hook(count, with_kwargs=True))
+        for module in self._pictures:
+            self.enter_context(module.register_forward_pre_hook(self._count, with_kwargs=True))
         return self
 
     def _scores(self, module: Any, arguments: Any, out: Any) -> None:
@@ -117,12 +115,16 @@ class AnswerRecorder(ExitStack):
         elif ids is not None:  # a model whose pictures do not stand among the prompt's tokens
             self._embeds = ids.detach()[..., None]
 
+    def _count(self, module: Any, arguments: Any, named: dict[str, Any]) -> None:
+        tensors = (t for t in (*arguments, *named.values()) if isinstance(t, torch.Tensor))
+        self._pictures[module].append(len(next(tensors)))
+
     def answer(
         self, way: str, ids: tuple[int, ...], result: RunResult | None = None
     ) -> RecordedAnswer:
         seen = tuple(
             ModuleCalls(type(module).__name__, len(pictures), sum(pictures))
-            for module, pictures in zip(self._vision, self._pictures, strict=True)
+            for module, pictures in self._pictures.items()
         )
         logits = torch.stack(self.rows) if self.rows else torch.empty(0)
         head_ms: tuple[float, ...] = ()
@@ -130,11 +132,6 @@ class AnswerRecorder(ExitStack):
             zero = result.clocks[0].second_s
             head_ms = tuple((moment - zero) * 1000 for moment in self._times)
         return RecordedAnswer(way, ids, logits, self._embeds, seen, result, head_ms)
-
-
-def _count(pictures: list[int], module: Any, arguments: Any, named: dict[str, Any]) -> None:
-    tensors = (t for t in (*arguments, *named.values()) if isinstance(t, torch.Tensor))
-    pictures.append(len(next(tensors)))
 
 
 class Subject:

@@ -108,7 +108,24 @@ def libraries() -> dict[str, str]:
 
 
 def make(request: VerifyRequest, models: Sequence[ModelVerdicts], dataset: str) -> dict[str, Any]:
-    samples = [sample.id for sample in request.samples]
+    samples, entries = [sample.id for sample in request.samples], []
+    for model in models:
+        info, rows, where = model.info, model.verdicts, dict(model.environment)
+        digest = info.digest if info else ""
+        if "server" in where:
+            digest = served_digest(where["server"], info.checkpoint if info else "")
+        entry = VerifiedModel(
+            name=model.name,
+            digest=digest,
+            dtype=info.precision if info else "",
+            environment=where,
+            backend=model.backend,
+            verified=bool(digest) and verified(rows, model.name),
+            coverage=coverage_of(rows),
+            unproved=unproved(rows, samples),
+            shows=(info.shows or "") if info else "",
+        )
+        entries.append(entry)
     asked = (getattr(request, name) for name in VerifiedRequest.__struct_fields__[2:])
     content = Certificate(
         FORMAT,
@@ -116,7 +133,7 @@ def make(request: VerifyRequest, models: Sequence[ModelVerdicts], dataset: str) 
         engine_digest(),
         libraries(),
         VerifiedRequest(dataset, samples, *asked),
-        [_entry(model, samples) for model in models],
+        entries,
         [verdict for model in models for verdict in model.verdicts],
         "",
     )
@@ -127,24 +144,6 @@ def make(request: VerifyRequest, models: Sequence[ModelVerdicts], dataset: str) 
 def _plain(value: Any) -> Any:
     """The value as JSON gives it back: tuples become lists, NaN and infinity become null."""
     return msgspec.json.decode(msgspec.json.encode(value, enc_hook=plain_value))
-
-
-def _entry(model: ModelVerdicts, samples: Sequence[str]) -> VerifiedModel:
-    info, rows, where = model.info, model.verdicts, dict(model.environment)
-    digest = info.digest if info else ""
-    if "server" in where:
-        digest = served_digest(where["server"], info.checkpoint if info else "")
-    return VerifiedModel(
-        name=model.name,
-        digest=digest,
-        dtype=info.precision if info else "",
-        environment=where,
-        backend=model.backend,
-        verified=bool(digest) and verified(rows, model.name),
-        coverage=coverage_of(rows),
-        unproved=unproved(rows, samples),
-        shows=(info.shows or "") if info else "",
-    )
 
 
 def content_hash(content: Mapping[str, Any]) -> str:
@@ -257,7 +256,7 @@ def _served_status(digest: str, software: str, result: RunResult | None = None) 
         hours = int(age.total_seconds() // 3600)
         ago = f"{count(hours, 'hour')} ago" if hours else "within the hour"
         lacking = [f"proved {ago}"] if age > SERVED_AGE else []
-        lacking += not_covered(_coverage(model), result) if result else []
+        lacking += not_covered(covers(model), result) if result else []
         state: Any = "not covered" if lacking else "proved"
         return Standing(state, certificate["hash"], tuple(lacking) or (ago,))
     return UNVERIFIED
@@ -271,11 +270,20 @@ def certificate_status(result: RunResult) -> Standing:
     its checks failed, earlier ones do not count.  Otherwise the closest certificate of the
     checkpoint is named.
     """
+    request, where = result.request, result.environment
     if result.served:
-        where = result.environment
         digest = served_digest(where.get("server", ""), result.model.checkpoint)
         return _served_status(digest, where.get("software", ""), result)
-    return _closest(_fresh(result.model.digest), _ran(result), result)
+    # How it ran, where a verification may have run otherwise: none cuts a window, splits otherwise
+    # or perturbs.  Results of the model's own generate() are covered with any backend.
+    ran = {"shown": result.model.shows or "", "dtype": result.model.precision}
+    ran |= {name: where.get(name, "") for name in ("device", "hardware")}
+    if result.extent is not None:  # pictures drawn from raw events
+        ran |= {"extent": result.extent, "split": str(request.how.split)}
+        ran["window"] = str(request.how.window or WHOLE)
+    ran |= {"perturbed by": str(request.how.perturbed)} if request.how.perturbed else {}
+    ran |= {"backend": result.backend} if result.backend != "generate" else {}
+    return _closest(_fresh(result.model.digest), ran, result)
 
 
 def _closest(
@@ -284,12 +292,28 @@ def _closest(
     """That of the first certificate which covers what `ran`, or else of the closest one."""
     closest = UNVERIFIED
     for certificate, model in candidates:
-        lacking = _other_settings(certificate, model, ran)
+        where = model["environment"]
+        proved = {
+            "shown": model["shows"],
+            "dtype": model["dtype"],
+            "device": where.get("device"),
+            "hardware": where.get("hardware"),
+            "extent": certificate["request"]["extent"],
+            "window": WHOLE,
+            "split": str(COUNT_SPLIT),
+            "backend": model["backend"],
+        }
+        lacking = [
+            f"{name} {value}"
+            + (f" ({proved[name] or 'unknown'} verified)" if name in proved else "")
+            for name, value in ran.items()
+            if value != proved.get(name)
+        ]
         if not model["verified"]:
             if not lacking and _failed(certificate, model):
                 break
             continue
-        lacking += not_covered(_coverage(model), result) if result else []
+        lacking += not_covered(covers(model), result) if result else []
         if not lacking:
             left = {row["check"] for row in _failed(certificate, model, "unresolved")}
             timing = tuple(words for check, words in TIMING.items() if check in left)
@@ -317,12 +341,8 @@ def covering(entry: ModelEntry) -> Standing | None:
     return found if found.state == "verified" else None
 
 
-def _coverage(model: Mapping[str, Any]) -> Coverage:
+def covers(model: Mapping[str, Any]) -> Coverage:
     return msgspec.convert(model["coverage"], Coverage)
-
-
-def covers(model: Mapping[str, Any]) -> str:
-    return _coverage(model).sentence()
 
 
 def command(model: str, ran: str) -> str:
@@ -348,45 +368,6 @@ def _failed(
     """The rows of this model that failed, or have one of `more` outcomes."""
     own = [row for row in certificate["verdicts"] if row["model"] == model["name"]]
     return [row for row in own if row["outcome"] in ("failed", *more)]
-
-
-def _ran(result: RunResult) -> dict[str, str]:
-    """How a result ran, where a verification may have run otherwise.
-
-    No verification cuts a window, splits otherwise or perturbs.  Results of the model's own
-    generate() are covered with any backend.
-    """
-    request, where = result.request, result.environment
-    ran = {"shown": result.model.shows or "", "dtype": result.model.precision}
-    ran |= {name: where.get(name, "") for name in ("device", "hardware")}
-    if result.extent is not None:  # pictures drawn from raw events
-        ran |= {"extent": result.extent, "split": str(request.how.split)}
-        ran["window"] = str(request.how.window or WHOLE)
-    ran |= {"perturbed by": str(request.how.perturbed)} if request.how.perturbed else {}
-    return ran if result.backend == "generate" else ran | {"backend": result.backend}
-
-
-def _other_settings(
-    certificate: Mapping[str, Any], model: Mapping[str, Any], ran: Mapping[str, str]
-) -> list[str]:
-    wanted, where = certificate["request"], model["environment"]
-    proved = {
-        "shown": model["shows"],
-        "dtype": model["dtype"],
-        "device": where.get("device"),
-        "hardware": where.get("hardware"),
-        "extent": wanted["extent"],
-        "window": WHOLE,
-        "split": str(COUNT_SPLIT),
-        "backend": model["backend"],
-    }
-    return [
-        f"{name} {value} ({proved[name] or 'unknown'} verified)"
-        if name in proved
-        else f"{name} {value}"
-        for name, value in ran.items()
-        if value != proved.get(name)
-    ]
 
 
 def digest_now(entry: ModelEntry) -> str | None:
@@ -426,22 +407,22 @@ def why_stale(certificate: Mapping[str, Any], entries: Sequence[ModelEntry]) -> 
                 return f"{name} was {then.get(name)} then and is {now} now."
         return "The engine's code has changed since."
     known = {entry.name: entry for entry in entries}
-    models = certificate["models"]
-    reasons = (_other_model(model, variants.named(model["name"], known)) for model in models)
-    return next(filter(None, reasons), "")
-
-
-def _other_model(model: Mapping[str, Any], entry: ModelEntry | None) -> str:
-    name = model["name"]
-    if not model["digest"]:
-        return ""  # it did not load, so the certificate does not cover it
-    if entry is None:
-        return f"{name} is no longer in models.toml."
-    if entry.server:
+    for model in certificate["models"]:
+        name = model["name"]
+        entry = variants.named(name, known)
+        if not model["digest"]:
+            continue  # it did not load, so the certificate does not cover it
+        if entry is None:
+            return f"{name} is no longer in models.toml."
         same = digest_now(entry) == model["digest"]
-        return "" if same else f"{name} names another server, or another model of it, now."
-    if entry.precision != model["dtype"]:
-        return f"{name} ran in {model['dtype']} then and runs in {entry.precision} now."
-    if digest_now(entry) != model["digest"]:
-        return f"The checkpoint of {name} has changed since, or its files have not been hashed."
-    return "" if here(model["environment"]) else f"{name} runs on another device now."
+        if entry.server and not same:
+            return f"{name} names another server, or another model of it, now."
+        if entry.server:
+            continue
+        if entry.precision != model["dtype"]:
+            return f"{name} ran in {model['dtype']} then and runs in {entry.precision} now."
+        if not same:
+            return f"The checkpoint of {name} has changed since, or its files have not been hashed."
+        if not here(model["environment"]):
+            return f"{name} runs on another device now."
+    return ""

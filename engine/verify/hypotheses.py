@@ -10,7 +10,7 @@ import math
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import ExitStack, contextmanager, suppress
 from dataclasses import dataclass, replace
-from functools import cached_property
+from functools import cached_property, partial
 from statistics import fmean
 from typing import Any, NamedTuple
 
@@ -87,28 +87,20 @@ class Change(NamedTuple):
     margin: float = 0.0
 
 
-def _prompt(made: str) -> Apply:
+def _prompt(made: str, trial: Trial) -> None:
     """`made` has the places of the own prompt's `text`, or of its mark and question."""
-    return lambda trial: trial.reword(
-        lambda text, mark: made.format(text=text, mark=mark, question="{question}")
-    )
+    trial.reword(lambda text, mark: made.format(text=text, mark=mark, question="{question}"))
 
 
-def _pictures(change: Callable[[Pillow.Image], Pillow.Image]) -> Apply:
-    def apply(trial: Trial) -> None:
-        made = (change(Pillow.fromarray(one)) for one in trial.images)
-        trial.images = tuple(np.asarray(one.convert("RGB")) for one in made)
-
-    return apply
+def _pictures(change: Callable[[Pillow.Image], Pillow.Image], trial: Trial) -> None:
+    made = (change(Pillow.fromarray(one)) for one in trial.images)
+    trial.images = tuple(np.asarray(one.convert("RGB")) for one in made)
 
 
-def _frames(change: Callable[[Images], Images]) -> Apply:
-    def apply(trial: Trial) -> None:
-        if len(trial.images) < 2:
-            raise Inapplicable
-        trial.images = change(trial.images)
-
-    return apply
+def _frames(change: Callable[[Images], Images], trial: Trial) -> None:
+    if len(trial.images) < 2:
+        raise Inapplicable
+    trial.images = change(trial.images)
 
 
 def _padded(color: tuple[int, int, int]) -> Callable[[Pillow.Image], Pillow.Image]:
@@ -177,18 +169,15 @@ def _class_kept(trial: Trial) -> None:
     trial.hook(trial.adapter.vision_modules()[0], changed)
 
 
-def _layer(step: int) -> Apply:
-    def apply(trial: Trial) -> None:
-        config = trial.adapter.model.config
-        own = getattr(config, "vision_feature_layer", None)
-        if not isinstance(own, int) or own + step == 0:
-            raise Inapplicable
-        if abs(own + step) > config.vision_config.num_hidden_layers + (own < 0):
-            raise Inapplicable  # the tower has no such layer
-        config.vision_feature_layer = own + step
-        trial.hooks.callback(setattr, config, "vision_feature_layer", own)
-
-    return apply
+def _layer(step: int, trial: Trial) -> None:
+    config = trial.adapter.model.config
+    own = getattr(config, "vision_feature_layer", None)
+    if not isinstance(own, int) or own + step == 0:
+        raise Inapplicable
+    if abs(own + step) > config.vision_config.num_hidden_layers + (own < 0):
+        raise Inapplicable  # the tower has no such layer
+    config.vision_feature_layer = own + step
+    trial.hooks.callback(setattr, config, "vision_feature_layer", own)
 
 
 def _penalty(trial: Trial) -> None:
@@ -199,61 +188,58 @@ def _penalty(trial: Trial) -> None:
     trial.adapter.own_generation.repetition_penalty = PENALTY
 
 
-def _numbers(dtype: torch.dtype) -> Apply:
+def _numbers(dtype: torch.dtype, trial: Trial) -> None:
     """Weights and pictures in another dtype, as if the checkpoint were loaded in it."""
-
-    def apply(trial: Trial) -> None:
-        if trial.adapter.dtype == dtype:
-            raise Inapplicable
-        trial.adapter.dtype = dtype
-        for weight in trial.adapter.model.parameters():
-            if weight.is_floating_point():
-                trial.hooks.callback(setattr, weight, "data", weight.data)
-                try:
-                    weight.data = weight.data.to(dtype)
-                except torch.OutOfMemoryError as error:  # no room for a second copy
-                    raise Inapplicable from error
-
-    return apply
+    if trial.adapter.dtype == dtype:
+        raise Inapplicable
+    trial.adapter.dtype = dtype
+    for weight in trial.adapter.model.parameters():
+        if weight.is_floating_point():
+            trial.hooks.callback(setattr, weight, "data", weight.data)
+            try:
+                weight.data = weight.data.to(dtype)
+            except torch.OutOfMemoryError as error:  # no room for a second copy
+                raise Inapplicable from error
 
 
-def _draws(temperature: float, most: int = 0) -> Apply:
-    return lambda trial: setattr(trial, "draws", (temperature, most))
+def _draws(temperature: float, most: int, trial: Trial) -> None:
+    trial.draws = (temperature, most)
 
 
 CHANGES = (
     Change("no line break after the picture", "prompt",
         lambda trial: trial.reword(lambda text, mark: text.replace(f"{mark}\n", mark))),
-    Change("the prompt of llama-cpp-python", "prompt", _prompt(LLAMA_CPP_PYTHON)),
+    Change("the prompt of llama-cpp-python", "prompt", partial(_prompt, LLAMA_CPP_PYTHON)),
     Change("a system prompt before the question", "prompt",
-        _prompt(f"{VICUNA.format('user', 'user')} {{text}}")),
-    Change("the ChatML prompt", "prompt", _prompt(CHATML)),
-    Change("the Llama-2 prompt", "prompt", _prompt(LLAMA_2)),
-    Change("the bare question as its prompt", "prompt", _prompt("{mark}\n{question}")),
+        partial(_prompt, f"{VICUNA.format('user', 'user')} {{text}}")),
+    Change("the ChatML prompt", "prompt", partial(_prompt, CHATML)),
+    Change("the Llama-2 prompt", "prompt", partial(_prompt, LLAMA_2)),
+    Change("the bare question as its prompt", "prompt", partial(_prompt, "{mark}\n{question}")),
     Change("no BOS token", "bos", _no_bos),
-    Change("pictures padded with grey to a square", "picture", _pictures(_padded(GREY))),
-    Change("pictures padded with black to a square", "picture", _pictures(_padded((0, 0, 0)))),
+    Change("pictures padded with grey to a square", "picture", partial(_pictures, _padded(GREY))),
+    Change("pictures padded with black to a square", "picture",
+        partial(_pictures, _padded((0, 0, 0)))),
     Change("pictures cropped to a square", "picture",
-        _pictures(lambda one: ImageOps.fit(one, (min(one.size),) * 2))),
+        partial(_pictures, lambda one: ImageOps.fit(one, (min(one.size),) * 2))),
     Change(f"pictures scaled to {SIDE} pixels", "picture",
-        _pictures(lambda one: ImageOps.contain(one, (SIDE, SIDE)))),
-    Change(f"pictures as JPEG of quality {QUALITY}", "picture", _pictures(_jpeg)),
+        partial(_pictures, lambda one: ImageOps.contain(one, (SIDE, SIDE)))),
+    Change(f"pictures as JPEG of quality {QUALITY}", "picture", partial(_pictures, _jpeg)),
     Change("red and blue exchanged", "picture",
-        _pictures(lambda one: Pillow.merge("RGB", one.split()[::-1]))),
+        partial(_pictures, lambda one: Pillow.merge("RGB", one.split()[::-1]))),
     Change("no picture", "picture", _no_picture),
-    Change("the frames reversed", "frames", _frames(lambda images: images[::-1])),
-    Change("the last frame missing", "frames", _frames(lambda images: images[:-1])),
-    Change("only the first frame", "frames", _frames(lambda images: images[:1])),
+    Change("the frames reversed", "frames", partial(_frames, lambda images: images[::-1])),
+    Change("the last frame missing", "frames", partial(_frames, lambda images: images[:-1])),
+    Change("only the first frame", "frames", partial(_frames, lambda images: images[:1])),
     Change("the class embedding after the patches", "class", _class_last),
     Change("the class row in place of the last patch", "class", _class_kept),
-    Change("one vision layer fewer", "layer", _layer(-1)),
-    Change("one vision layer more", "layer", _layer(1)),
+    Change("one vision layer fewer", "layer", partial(_layer, -1)),
+    Change("one vision layer more", "layer", partial(_layer, 1)),
     Change(f"a repetition penalty of {PENALTY}", "sampler", _penalty),
-    Change("numbers in bfloat16", "numbers", _numbers(torch.bfloat16), MARGIN),
-    Change("numbers in float16", "numbers", _numbers(torch.float16), MARGIN / FINER),
+    Change("numbers in bfloat16", "numbers", partial(_numbers, torch.bfloat16), MARGIN),
+    Change("numbers in float16", "numbers", partial(_numbers, torch.float16), MARGIN / FINER),
     # The usual draws of Ollama and of llama.cpp.
-    Change("draws at temperature 1.0", "draws", _draws(1.0)),
-    Change("draws at temperature 0.8 from 40 tokens", "draws", _draws(0.8, 40)),
+    Change("draws at temperature 1.0", "draws", partial(_draws, 1.0, 0)),
+    Change("draws at temperature 0.8 from 40 tokens", "draws", partial(_draws, 0.8, 40)),
 )  # fmt: skip
 
 
@@ -415,13 +401,21 @@ def tried(cases: Sequence[Case], doing: Callable[[str], None], sampled: bool) ->
     known = [one for one in CHANGES if sampled or one.place != "draws"]
     differ = sorted((case for case in cases if not case.equal), key=lambda case: -len(case.theirs))
     ordered = [*differ, *(case for case in cases if case.equal)]
-    cuts = list(_cut(ordered))
-    yield from cuts
-    found = any(one.fits for one in cuts)
+    found = False
+    if cut := _cut(ordered):
+        yield cut
+        found = cut.fits
     likeliest: list[tuple[Change, ...]] = [()]
     for number in range(1, MOST_CHANGES + 1):
         near: dict[tuple[Change, ...], Fit | None] = {}
-        for changes in _extended(likeliest, known):
+        # Each with one more change, of a place that it does not change; in the order of `known`.
+        extended = {
+            tuple(sorted((*changes, one), key=known.index))
+            for changes in likeliest
+            for one in known
+            if one.place not in {change.place for change in changes}
+        }
+        for changes in sorted(extended, key=lambda changes: [*map(known.index, changes)]):
             doing(f"trying {_words(changes)}")
             with suppress(Inapplicable):
                 near[changes] = mean_fit([case.fit(*changes) for case in differ[:SCORED]])
@@ -433,28 +427,14 @@ def tried(cases: Sequence[Case], doing: Callable[[str], None], sampled: bool) ->
             equal = len(cases) if equal is None else equal
             fit = near[changes]
             about = (fit.likelihood, fit.share) if fit and math.isfinite(fit.gap) else (None, None)
-            result = Tried(_words(changes), equal, len(cases), *about)
-            yield result
-            found |= result.fits
+            yield Tried(_words(changes), equal, len(cases), *about)
+            found |= equal == len(cases)
         if found or not likeliest:
             return
 
 
 def _words(changes: Sequence[Change]) -> str:
     return joined(change.words for change in changes)
-
-
-def _extended(
-    likeliest: Sequence[tuple[Change, ...]], known: Sequence[Change]
-) -> list[tuple[Change, ...]]:
-    """Each with one more change, of a place that it does not change; in the order of `known`."""
-    found = {
-        tuple(sorted((*changes, one), key=known.index))
-        for changes in likeliest
-        for one in known
-        if one.place not in {change.place for change in changes}
-    }
-    return sorted(found, key=lambda changes: [known.index(one) for one in changes])
 
 
 def mean_fit(fits: Sequence[Fit | None]) -> Fit | None:
@@ -469,7 +449,7 @@ def _gives(case: Case, changes: Sequence[Change]) -> bool:
     return (fit is not None and fit.gap <= margin) or case.text(changes) == case.theirs
 
 
-def _cut(cases: Sequence[Case]) -> Iterator[Tried]:
+def _cut(cases: Sequence[Case]) -> Tried | None:
     """The local answer, ended after the tokens of the server's longest shortened one."""
     limit = 0
     for case in cases:
@@ -477,7 +457,7 @@ def _cut(cases: Sequence[Case]) -> Iterator[Tried]:
             text, ends = case.subject.adapter.text, range(1, len(case.ours))
             cuts = (end for end in ends if text(case.ours[:end]) == case.theirs)
             limit = max(limit, next(cuts, 0))
-    if limit:
-        texts = (case.subject.adapter.text(case.ours[:limit]) for case in cases)
-        equal = sum(text == case.theirs for text, case in zip(texts, cases, strict=True))
-        yield Tried(f"answers cut after {limit} tokens", equal, len(cases))
+    if not limit:
+        return None
+    equal = sum(case.subject.adapter.text(case.ours[:limit]) == case.theirs for case in cases)
+    return Tried(f"answers cut after {limit} tokens", equal, len(cases))

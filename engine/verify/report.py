@@ -147,7 +147,7 @@ def of_certificate(certificate: Mapping[str, Any]) -> Report:
         where = one["environment"]
         known = {"device", "hardware"} <= where.keys()
         place = f"{where['device']} ({where['hardware']})" if known else where.get("server", "")
-        covered, served = certificates.covers(one), "server" in where
+        covered, served = certificates.covers(one).sentence(), "server" in where
         models.append(Model(one["name"], one["verified"], one["dtype"], place, covered, served))
     request, rows = certificate["request"], certificates.verdicts_in(certificate)
     samples = tuple(request["samples"])
@@ -167,7 +167,21 @@ def summary(report: Report, model: Model) -> Summary:
     claims = SERVED_CLAIMS if model.served else CLAIMS
     proved = [claim for checks, claim in claims.items() if over and not open_ & set(checks)]
     failed = [row for row in rows if row.outcome == "failed"]
-    counted = tally(report, model.name)
+    # The checks by their worst outcome on any sample: how many passed, which did not.
+    ordered = sorted(rows, key=lambda row: WORST_FIRST.index(row.outcome), reverse=True)
+    worst = {row.check: row.outcome for row in ordered}
+    outcomes = list(worst.values())
+    parts = [f"{sum(outcome in PASSED for outcome in outcomes)} passed"]
+    for outcome, word in {"failed": "failed", "unresolved": "open"}.items():
+        titles = [report.title(check)[0] for check, one in worst.items() if one == outcome]
+        parts += [f"{len(titles)} {word}: {joined(titles)}"] if titles else []
+    others = {
+        "not offered": outcomes.count("refused"),
+        "cannot run": outcomes.count("skipped"),
+        "not done": len(checks_of(rows)) - len(worst),
+    }
+    parts += [f"{number} {word}" for word, number in others.items() if number]
+    counted = f"{'; '.join(parts)}."
     if model.served and rows and over:
         # Why its answers differ, otherwise the first fault, otherwise that they do not differ.
         failed.sort(key=lambda row: row.check != "why")
@@ -197,25 +211,6 @@ def shared(each: Sequence[tuple[str, Sequence[str]]]) -> list[str]:
         sentence if len(labels) == len(each) else f"{joined(labels)}: {sentence}"
         for sentence, labels in who.items()
     ]
-
-
-def tally(report: Report, model: str) -> str:
-    """A model's checks by their worst outcome on any sample: how many passed, which did not."""
-    rows = sorted(report.of(model), key=lambda row: WORST_FIRST.index(row.outcome), reverse=True)
-    worst = {row.check: row.outcome for row in rows}
-    parts = [f"{sum(outcome in PASSED for outcome in worst.values())} passed"]
-    for outcome, word in {"failed": "failed", "unresolved": "open"}.items():
-        titles = [report.title(check)[0] for check, one in worst.items() if one == outcome]
-        if titles:
-            parts.append(f"{len(titles)} {word}: {joined(titles)}")
-    outcomes = list(worst.values())
-    others = {
-        "not offered": outcomes.count("refused"),
-        "cannot run": outcomes.count("skipped"),
-        "not done": len(checks_of(rows)) - len(worst),
-    }
-    parts += [f"{number} {word}" for word, number in others.items() if number]
-    return f"{'; '.join(parts)}."
 
 
 def passed_by_all(report: Report) -> list[str]:

@@ -83,8 +83,6 @@ class _ModelChecks:
                 now = SampleChecks(self, sample, other, Path(folder))
                 for check, found in now.findings():
                     yield Verdict.of(check, name, "" if check in ONCE else sample.id, found)
-                if self.once:
-                    self.pairs = now.pairs
                 self.once = False
                 self.backend = now.subject.backend
                 now.subject.cache.close()
@@ -105,9 +103,8 @@ class SampleChecks:
     def __init__(self, model: _ModelChecks, sample: Sample, other: Sample, folder: Path) -> None:
         self.adapter, self.watcher, self.folder = model.adapter, model.watcher, folder
         self.sample, self.other, self.request = sample, other, model.request
-        self.once = model.once
+        self.model, self.once = model, model.once
         self.now = ""
-        self.pairs = stage_times.Pairs()
         self.doing("loading and preprocessing the sample")
         cancelled = model.watcher.cancelled
         self.subject = Subject(self.adapter, sample, self.request, folder / "features", cancelled)
@@ -229,7 +226,7 @@ class SampleChecks:
         """Before that, the cost of the probe."""
         if self.once:
             self.doing("timing generate() with and without the probe")
-            self.pairs = stage_times.pairs(self.subject, PAIRS, PAIRS_S)
+            self.model.pairs = stage_times.pairs(self.subject, PAIRS, PAIRS_S)
         self.doing("checking that the model is unchanged")
         again = checks.compare(self.plain, self.subject.plain(self.subject.greedy), self.rounding)
         return checks.left_as_found(self.before, checks.state(self.adapter), again)

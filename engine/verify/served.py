@@ -331,16 +331,35 @@ class ServerChecks:
         if told is not None and told != made:
             tokens = count(told, "token")
             yield f"Its prompt has {tokens}, the checkpoint's processor makes {made:,}."
-        ids, pixels = self.rendered()
-        if ids is not None:
+        if self.known.kind != "vllm":
+            return
+        # vLLM tells the ids of a prompt, and the numbers of its pictures after its processor.
+        loaded = media.load(self.samples[0], self.entry.kind, self.request)
+        body = column.body(self.server, self.known, self.run_request(self.samples[0]), loaded)
+        place = self.server, f"/v1{protocol.COMPLETIONS}/render", self.server.timeout_s
+        _, _, value = protocol.get(*place, body, protocol.MOST_BYTES)
+        ids = value.get("token_ids") if isinstance(value, dict) else None
+        if isinstance(ids, list) and all(type(one) is int for one in ids):
             marker = self.cases[0].subject.adapter.visual_id
-            both = (ids, prepared.input_ids[0].tolist())
-            theirs, wanted = (_collapsed(one, marker) for one in both)
+            # One mark for each row of marks: servers write one, or one for each patch.
+            theirs, wanted = (
+                [one for at, one in enumerate(row) if one != marker or not at or row[at - 1] != one]
+                for row in (ids, prepared.input_ids[0].tolist())
+            )
             evidence["rendered"] = theirs
             at = checks.first_difference(wanted, theirs)
             if at is not None:
                 yield f"Token {at + 1} of the prompt that it renders differs from the processor's."
-        if pixels is None:
+        try:
+            pictures = []
+            for encoded in value["features"]["kwargs_data"]["image"]:
+                # MessagePack in base64, of each field [dtype, shape, bytes]
+                fields = msgspec.msgpack.decode(base64.b64decode(encoded))
+                dtype, _, content = fields["pixel_values"]["data"]
+                row = torch.frombuffer(bytearray(content.data), dtype=DTYPES[dtype])
+                pictures.append(row.float())
+            pixels = torch.cat(pictures)
+        except (LookupError, AttributeError, TypeError, ValueError, RecursionError):
             return
         ours = prepared.pixels.float().cpu().flatten()
         apart = float((pixels - ours).abs().max()) if len(pixels) == len(ours) else math.nan
@@ -350,23 +369,6 @@ class ServerChecks:
                 f"Its processor makes other pixels: {len(pixels):,} numbers, up to {apart:.2g} "
                 f"({PIXELS} allowed) from the {len(ours):,} of the checkpoint's."
             )
-
-    def rendered(self) -> tuple[list[int] | None, torch.Tensor | None]:
-        """The ids of the first sample's prompt, and all numbers of its pictures after the server's
-        processor, where it tells them (vLLM)."""
-        if self.known.kind != "vllm":
-            return None, None
-        loaded = media.load(self.samples[0], self.entry.kind, self.request)
-        body = column.body(self.server, self.known, self.run_request(self.samples[0]), loaded)
-        place = self.server, f"/v1{protocol.COMPLETIONS}/render", self.server.timeout_s
-        _, _, value = protocol.get(*place, body, protocol.MOST_BYTES)
-        ids = value.get("token_ids") if isinstance(value, dict) else None
-        whole = isinstance(ids, list) and all(type(one) is int for one in ids)
-        pixels = None
-        with suppress(LookupError, AttributeError, TypeError, ValueError, RecursionError):
-            pictures = value["features"]["kwargs_data"]["image"]
-            pixels = torch.cat([_processed(one) for one in pictures])
-        return ids if whole else None, pixels
 
     def _marked(self, evidence: dict[str, Any]) -> Iterator[str]:
         """The smallest mark that changes the local answer must change the server's."""
@@ -415,7 +417,10 @@ class ServerChecks:
             return CheckFinding("unresolved", "It sent no text, so there are no arrivals.")
         assert served is not None and clocks is not None
         began = 1000 * clocks[0].second_s
-        lags = [_lag(began + ms, relay.sent_ms) for ms in served.arrivals_ms]
+        lags = []  # from the last moment of sending before an arrival; infinite without one
+        for arrival_ms in (began + ms for ms in served.arrivals_ms):
+            before = [moment for moment in relay.sent_ms if moment <= arrival_ms + 1.0]
+            lags.append(max(0.0, arrival_ms - max(before)) if before else math.inf)
         worst, late = max(lags), _ttft(result)
         faults = []
         if worst > LATE_MS:
@@ -446,8 +451,15 @@ class ServerChecks:
 
     def repeats(self) -> CheckFinding:
         texts = [result.generation.text for result in self.repeated]
-        spent = [_answering_ms(result) for result in self.repeated]
-        first, *again = (bool(one.served and one.served.buffered) for one in self.repeated)
+        # From the first text to the end; of a server that sends all at once, from the sending.
+        spent, at_once = list[float](), list[bool]()
+        for result in self.repeated:
+            served = result.served
+            assert served is not None
+            at_once.append(served.buffered)
+            whole = served.end_ms - served.sent_ms
+            spent.append(whole - (0.0 if served.buffered else _ttft(result)))
+        first, *again = at_once
         evidence = {"answers": texts, "answering_ms": spent}
         faults = []
         if len(set(texts)) > 1:
@@ -531,19 +543,6 @@ def _likely(tried: Tried) -> tuple[int, float]:
     return -int(tried.fits), -round(likelihood, 2) if math.isfinite(likelihood) else math.inf
 
 
-def _processed(encoded: str) -> torch.Tensor:
-    """The pixels of one picture, as vLLM encodes what its processor made: MessagePack in base64, of
-    each field [dtype, shape, bytes]; ValueError and others if it is something else."""
-    fields = msgspec.msgpack.decode(base64.b64decode(encoded))
-    dtype, _, content = fields["pixel_values"]["data"]
-    return torch.frombuffer(bytearray(content.data), dtype=DTYPES[dtype]).float()
-
-
-def _collapsed(ids: Sequence[int], marker: int) -> list[int]:
-    """The ids with one mark for each row of marks: servers write one, or one for each patch."""
-    return [one for at, one in enumerate(ids) if one != marker or not at or ids[at - 1] != marker]
-
-
 def _grey(images: Images) -> Images:
     return tuple(np.full_like(one, GREY) for one in images)
 
@@ -572,19 +571,6 @@ def _fresh() -> Callable[[Images], Images]:
         return (first, *images[1:])
 
     return changed
-
-
-def _lag(arrival_ms: float, sent_ms: Sequence[float]) -> float:
-    """The time from the last moment of sending before an arrival; infinite without one."""
-    before = [moment for moment in sent_ms if moment <= arrival_ms + 1.0]
-    return max(0.0, arrival_ms - max(before)) if before else math.inf
-
-
-def _answering_ms(result: RunResult) -> float:
-    """From the first text to the end; of a server that sends all at once, from the sending."""
-    served = result.served
-    assert served is not None
-    return served.end_ms - served.sent_ms - (0.0 if served.buffered else _ttft(result))
 
 
 def _ttft(result: RunResult) -> float:

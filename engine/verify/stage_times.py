@@ -83,7 +83,7 @@ def token_faults(answer: RecordedAnswer) -> Iterator[str]:
 def clock(rounds: Rounds, more: Sequence[str] = ()) -> CheckFinding:
     runs, faults = [result for round_ in rounds for result in round_.values()], list(more)
     for result in runs:
-        faults += (*clocks_differ(result), *_backwards(result), *_tokens(result))
+        faults += (*clocks_differ(result), *_disordered(result))
     monotonic = time.get_clock_info("perf_counter").monotonic
     if not monotonic:
         faults.append("this system's performance counter can be set back")
@@ -104,7 +104,9 @@ def clocks_differ(result: RunResult) -> Iterator[str]:
         yield f"{lengths} by another clock, read at the same moments"
 
 
-def _backwards(result: RunResult) -> Iterator[str]:
+def _disordered(result: RunResult) -> Iterator[str]:
+    """Faults unless spans follow each other within the run, and each token has one time, in
+    ascending order and within the decode stage."""
     for span in result.spans:
         if span.ms < 0:
             yield f"{span.name} lasts {span.ms:.3f} ms"
@@ -113,6 +115,19 @@ def _backwards(result: RunResult) -> Iterator[str]:
     for before, after in pairwise(_stages(result)):
         if after.start_ms < before.start_ms + before.ms - EDGE_MS:
             yield f"{after.name} starts before {before.name} ends"
+    times, count = result.generation.token_ms, len(result.generation.token_ids)
+    decode, prefill = result.span("decode"), result.span("decode.prefill")
+    if len(times) != count:
+        yield f"{count} tokens have {len(times)} times"
+    if any(after <= before for before, after in pairwise(times)):
+        yield "two tokens have the same time, or a token's time is before that of the previous one"
+    if decode is None or not times:
+        return
+    start, end = decode.start_ms - EDGE_MS, decode.start_ms + decode.ms + EDGE_MS
+    if not start <= min(times) <= max(times) <= end:
+        yield "a token's time is not within the decode stage"
+    if prefill is None or abs(prefill.start_ms + prefill.ms - times[0]) > EDGE_MS:
+        yield "the prefill does not end at the first token"
 
 
 def _stages(result: RunResult) -> list[Span]:
@@ -186,23 +201,6 @@ def stage3(rounds: Rounds) -> CheckFinding:
     )
     evidence = {"alone_ms": alone, "probe_ms": probed, **vars(interval)}
     return CheckFinding(outcome, sentence, interval.median - 1, bound, "of stage 3", evidence)
-
-
-def _tokens(result: RunResult) -> Iterator[str]:
-    """Faults unless each token has one time, in ascending order and within the decode stage."""
-    times, count = result.generation.token_ms, len(result.generation.token_ids)
-    decode, prefill = result.span("decode"), result.span("decode.prefill")
-    if len(times) != count:
-        yield f"{count} tokens have {len(times)} times"
-    if any(after <= before for before, after in pairwise(times)):
-        yield "two tokens have the same time, or a token's time is before that of the previous one"
-    if decode is None or not times:
-        return
-    start, end = decode.start_ms - EDGE_MS, decode.start_ms + decode.ms + EDGE_MS
-    if not start <= min(times) <= max(times) <= end:
-        yield "a token's time is not within the decode stage"
-    if prefill is None or abs(prefill.start_ms + prefill.ms - times[0]) > EDGE_MS:
-        yield "the prefill does not end at the first token"
 
 
 class Pairs(NamedTuple):

@@ -20,7 +20,6 @@ from engine.models.checkpoint import Server
 from engine.served import protocol
 from engine.types import MediaKind
 from engine.verify import hypotheses, runner, served
-from engine.verify.hypotheses import Change
 from engine.verify.verdict import SERVED, Verdict, VerifyRequest, verified
 from tests.conftest import slow_unless
 from tests.served.fake_server import FakeServer, says, serving
@@ -159,7 +158,8 @@ def test_draws_are_named_by_their_likelihood(
 def test_two_hypotheses_that_both_fit_are_both_named(
     adapter: Adapter, prove: Prove, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    twin = Change("channels in another order", "picture", hypotheses._pictures(exchanged))
+    (swap,) = (one for one in hypotheses.CHANGES if one.words == "red and blue exchanged")
+    twin = swap._replace(words="channels in another order")
     monkeypatch.setattr(hypotheses, "CHANGES", (*hypotheses.CHANGES, twin))
     with model_serving(adapter, Fault(picture=exchanged)) as server:
         said = prove(server)["why"].sentence
@@ -329,11 +329,11 @@ def test_a_layer_that_the_tower_lacks_is_no_hypothesis(own: int, step: int) -> N
     config = SimpleNamespace(vision_feature_layer=own)
     config.vision_config = SimpleNamespace(num_hidden_layers=5)
     adapter = SimpleNamespace(model=SimpleNamespace(config=config))
-    trial = SimpleNamespace(adapter=adapter, hooks=ExitStack())
+    trial: Any = SimpleNamespace(adapter=adapter, hooks=ExitStack())
     with pytest.raises(hypotheses.Inapplicable):
-        hypotheses._layer(step)(trial)  # type: ignore[arg-type]
+        hypotheses._layer(step, trial)
     config.vision_feature_layer = own - 2 * step or own - step  # the control: one that it has
-    hypotheses._layer(step)(trial)  # type: ignore[arg-type]
+    hypotheses._layer(step, trial)
 
 
 def test_an_answer_far_longer_than_asked_is_not_compared(
