@@ -1,4 +1,2 @@
-"""StageScope's engine: four stages of multimodal language models, timed and compared.
-
-No Streamlit below this package, and no torch until a model is loaded.
-"""
+"""StageScope's engine: four stages of multimodal language models, timed and compared.  No Streamlit
+below this package, and no torch until a model is loaded."""

@@ -1,7 +1,5 @@
 """The exceptions of the engine.  Each message is one sentence: what, which value, what to do.
-
-Boundary: this file imports nothing; every other module may import it.
-"""
+Boundary: this file imports nothing; every other module may import it."""
 
 
 class StageScopeError(Exception):

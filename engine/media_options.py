@@ -1,7 +1,5 @@
 """The description of an option, and the values and texts of windows, splits and perturbations.
-
-Texts are those of the command line, links and rows.  Times are whole microseconds.
-"""
+Texts are those of the command line, links and rows.  Times are whole microseconds."""
 
 import re
 from collections.abc import Callable, Iterable, Mapping, Sequence

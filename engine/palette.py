@@ -1,8 +1,6 @@
-"""The colours of stages and families, one set for pages and reports.
-
-The stage colours keep 3:1 against the light and the dark ground and stay
-apart for the three kinds of colour blindness; the model colours always stand beside a name.
-"""
+"""The colours of stages and families, one set for pages and reports.  The stage colours keep 3:1
+against the light and the dark ground and stay apart for the three kinds of colour blindness; the
+model colours always stand beside a name."""
 
 from collections.abc import Mapping, Sequence
 

@@ -1,7 +1,5 @@
-"""Values as text: quoted in messages, numbers with units, plurals, lists of words.
-
-Imports nothing of the project, so that every module may use it.
-"""
+"""Values as text: quoted in messages, numbers with units, plurals, lists of words.  Imports nothing
+of the project, so that every module may use it."""
 
 import reprlib
 from collections.abc import Iterable

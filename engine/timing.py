@@ -1,8 +1,6 @@
-"""The run's clock: spans on a time line, and a probe that times vision modules by hooks.
-
-A span synchronises its device at both ends, so that queued work is not charged to the next stage.
-All times are milliseconds.
-"""
+"""The run's clock: spans on a time line, and a probe that times vision modules by hooks.  A span
+synchronises its device at both ends, so that queued work is not charged to the next stage.  All
+times are milliseconds."""
 
 from __future__ import annotations
 

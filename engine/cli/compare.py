@@ -1,7 +1,5 @@
 """compare: ask one or more models one or more questions about one sample, once or several times.
-
-Exit code 0 if every model answered, 2 for a user error, 1 otherwise.
-"""
+Exit code 0 if every model answered, 2 for a user error, 1 otherwise."""
 
 import argparse
 from collections.abc import Iterator, Sequence

@@ -1,8 +1,6 @@
-"""draft: speculative decoding, with drafts from another model or from prompt lookup.
-
-Exit code 0 if every drafted answer equals the target's own (ties within rounding are reported), 1
-if one does not or a sample failed, 2 for a user error and if all samples failed.
-"""
+"""draft: speculative decoding, with drafts from another model or from prompt lookup.  Exit code 0
+if every drafted answer equals the target's own (ties within rounding are reported), 1 if one does
+not or a sample failed, 2 for a user error and if all samples failed."""
 
 import argparse
 from collections.abc import Iterator

@@ -1,8 +1,6 @@
 """samples, models and download: a dataset's samples, the models of models.toml, their files.
-
 `models NAME` prints one model's card: source, digest, sizes, memory.  `models add` writes an entry
-for a folder or a name on the hub into models.toml, without network.  Only `download` uses it.
-"""
+for a folder or a name on the hub into models.toml, without network.  Only `download` uses it."""
 
 import argparse
 from dataclasses import replace

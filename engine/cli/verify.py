@@ -1,7 +1,5 @@
-"""verify: prove that decoupled inference equals the model's own, on this machine.
-
-Exit code 0 if each model is verified and all checks were done, 1 otherwise, 2 for a user error.
-"""
+"""verify: prove that decoupled inference equals the model's own, on this machine.  Exit code 0 if
+each model is verified and all checks were done, 1 otherwise, 2 for a user error."""
 
 import argparse
 from typing import Any

@@ -1,7 +1,5 @@
-"""The camera of the demo world and the canvas it draws on.
-
-Metres: x to the right of the lane's middle, y above the road, z ahead of the lens.
-"""
+"""The camera of the demo world and the canvas it draws on.  Metres: x to the right of the lane's
+middle, y above the road, z ahead of the lens."""
 
 import math
 from dataclasses import dataclass

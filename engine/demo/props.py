@@ -1,9 +1,6 @@
-"""The objects of a demo scene, beside the road and moving, and how each is drawn.
-
-A prop knows its place in metres at time 0, its motion and its looks; each call passes the camera's
-place and the time.  Random looks are fixed when a prop is created, so that it does not change
-within a clip.
-"""
+"""The objects of a demo scene, beside the road and moving, and how each is drawn.  A prop knows its
+place in metres at time 0, its motion and its looks; each call passes the camera's place and the
+time.  Random looks are fixed when a prop is created, so that it does not change within a clip."""
 
 import math
 from collections.abc import Callable

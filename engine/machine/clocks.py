@@ -1,8 +1,6 @@
 """Reads two clocks at one moment, the CPU time of this process, and a thread's wait for a core.
-
 The second clock checks the first.  Their times are compared relative to a moment that was read on
-both.
-"""
+both."""
 
 import os
 import sys

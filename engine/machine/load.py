@@ -1,7 +1,5 @@
-"""How busy the machine was during a run, and the one rule that decides when it was too busy.
-
-None means "not known", never 0.
-"""
+"""How busy the machine was during a run, and the one rule that decides when it was too busy.  None
+means "not known", never 0."""
 
 import os
 import time

@@ -1,8 +1,6 @@
-"""Frees memory: after a model is unloaded, a load failed, or a run was too large.
-
-An exception keeps every frame it passed through, with the tensors of a run or half a model in it;
-`forget` clears these frames.
-"""
+"""Frees memory: after a model is unloaded, a load failed, or a run was too large.  An exception
+keeps every frame it passed through, with the tensors of a run or half a model in it; `forget`
+clears these frames."""
 
 from __future__ import annotations
 

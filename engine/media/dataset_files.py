@@ -1,8 +1,6 @@
-"""The files and lists below a dataset's root, and the samples that are made of them.
-
-A record is untrusted text.  It must not make this program open a file outside its root, by "..", an
-absolute path, a Windows path or a symbolic link.  Lists are read within limits.
-"""
+"""The files and lists below a dataset's root, and the samples that are made of them.  A record is
+untrusted text.  It must not make this program open a file outside its root, by "..", an absolute
+path, a Windows path or a symbolic link.  Lists are read within limits."""
 
 import json
 import os

@@ -82,11 +82,9 @@ def reader_of(head: bytes, name: str = "") -> str:
 
 @contextmanager
 def container(data: Data, name: str, probed: bool = True) -> Iterator[InputContainer]:
-    """The open clip.  FFmpeg's errors are raised as MediaError until it is closed.
-
-    With `probed` False an MP4 opens much faster and gives only what its header says; asking for
-    its pixel format would then crash PyAV.
-    """
+    """The open clip.  FFmpeg's errors are raised as MediaError until it is closed.  With `probed`
+    False an MP4 opens much faster and gives only what its header says; asking for its pixel format
+    would then crash PyAV."""
     try:
         import av
     except ImportError as error:
@@ -275,10 +273,8 @@ def pixels(frame: Any) -> Image:
 
 
 def check_tables(file: BinaryIO, size: int) -> None:
-    """ValueError if the tables of an MP4 of `size` bytes declare more than the limits.
-
-    Tables are looked for anywhere in a header: FFmpeg reads no other ones.
-    """
+    """ValueError if the tables of an MP4 of `size` bytes declare more than the limits.  Tables are
+    looked for anywhere in a header: FFmpeg reads no other ones."""
     at = samples = edits = 0
     for _ in range(MAX_BOXES):
         if at + 8 > size:

@@ -1,8 +1,6 @@
-"""The columns of events as a file has them: their names, their units, and their check.
-
-A reader gives times in microseconds, so fractions (which would be seconds) and times that cannot be
-microseconds are refused.
-"""
+"""The columns of events as a file has them: their names, their units, and their check.  A reader
+gives times in microseconds, so fractions (which would be seconds) and times that cannot be
+microseconds are refused."""
 
 from __future__ import annotations
 

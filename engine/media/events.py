@@ -60,11 +60,9 @@ def render(events: Events, split: Split = COUNT_SPLIT, extent: Extent = "slice")
 
 
 def parts(events: Events, split: Split = COUNT_SPLIT) -> list[Part]:
-    """The parts of the stream that `render` draws; MediaError if it has too few events.
-
-    "count": equal numbers of events in file order, the last part takes the remainder.  The others:
-    equal durations between the first and the last event.
-    """
+    """The parts of the stream that `render` draws; MediaError if it has too few events.  "count":
+    equal numbers of events in file order, the last part takes the remainder.  The others: equal
+    durations between the first and the last event."""
     if split.rule == "count":
         if len(events) < split.parts:
             raise MediaError(

@@ -1,8 +1,6 @@
-"""Decodes PNG and JPEG files into pixels with Pillow.
-
-Pillow reads a header without allocating its pixels, so the declared size is checked first.  Of all
-metadata only a JPEG's Exif orientation is used; any damage in Exif means "not rotated".
-"""
+"""Decodes PNG and JPEG files into pixels with Pillow.  Pillow reads a header without allocating its
+pixels, so the declared size is checked first.  Of all metadata only a JPEG's Exif orientation is
+used; any damage in Exif means "not rotated"."""
 
 from __future__ import annotations
 

@@ -1,8 +1,6 @@
-"""The kind of a file, by its first bytes and then by its name.
-
-Unsupported kinds are listed too, so that the error can say how to convert the file.
-A kind that can be read is one line here, and its endings below.
-"""
+"""The kind of a file, by its first bytes and then by its name.  Unsupported kinds are listed too,
+so that the error can say how to convert the file.  A kind that can be read is one line here, and
+its endings below."""
 
 import re
 from dataclasses import dataclass

@@ -1,8 +1,6 @@
-"""The sources of each kind of media, in the order in which they are tried.
-
-Every source keeps its files' bytes for the digest.  A clip may be long, so it is read again for the
-digest and refused if it has changed.
-"""
+"""The sources of each kind of media, in the order in which they are tried.  Every source keeps its
+files' bytes for the digest.  A clip may be long, so it is read again for the digest and refused if
+it has changed."""
 
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import suppress

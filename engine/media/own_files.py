@@ -1,7 +1,5 @@
 """Checks a user's own files by reading each as a run would, and makes a sample of the good ones.
-
-Every message names a file as the user does, escaped.
-"""
+Every message names a file as the user does, escaped."""
 
 from collections.abc import Callable, Sequence
 from pathlib import Path

@@ -43,10 +43,8 @@ def evenly(count: int, share: float, phase: float = 0.0) -> Mask:
 
 def stream(plain: Events, how: MediaOptions, sample: str, name: str) -> Events:
     """The stream of a sample, changed; MediaError if nothing is left of it or it becomes too large.
-
     Drop and jitter are drawn per event of the plain stream; hot pixels fire, and the window is cut,
-    between its first and last event.  The rate is lowered last, as at the output of a sensor.
-    """
+    between its first and last event.  The rate is lowered last, as at the output of a sensor."""
     if not how.perturbed:
         return plain
     begin, after = int(plain.t.min()), int(plain.t.max()) + 1

@@ -164,11 +164,8 @@ class OutOfOrder(Exception):
 
 
 class Ascending(Indexed):
-    """Read by the numbers of events.
-
-    Times ascend in nearly all recordings, so samples of them are an index.  A recording whose times
-    step back by more than the slack is read as a whole.
-    """
+    """Read by the numbers of events.  Times ascend in nearly all recordings, so samples of them are
+    an index.  A recording whose times step back by more than the slack is read as a whole."""
 
     piece = 1 << 20  # events that are read at once
     floats = False  # whether the times are floats without a unit

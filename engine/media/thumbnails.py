@@ -1,8 +1,6 @@
-"""Small pictures of samples, kept in a folder so that a gallery of thousands opens at once.
-
-A file's name depends on the sample's files, their sizes and times of last change, and on the
-reader.  A folder that cannot be written costs only time.
-"""
+"""Small pictures of samples, kept in a folder so that a gallery of thousands opens at once.  A
+file's name depends on the sample's files, their sizes and times of last change, and on the reader.
+A folder that cannot be written costs only time."""
 
 import contextlib
 import hashlib

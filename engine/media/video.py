@@ -1,8 +1,6 @@
-"""Reads the few frames of a clip that a model is shown, and holds the rules that choose them.
-
-Only the wanted frames are converted to RGB and kept, so a long clip needs no more memory than a
-short one.
-"""
+"""Reads the few frames of a clip that a model is shown, and holds the rules that choose them.  Only
+the wanted frames are converted to RGB and kept, so a long clip needs no more memory than a short
+one."""
 
 from collections.abc import Callable, Sequence
 from fractions import Fraction
@@ -24,11 +22,8 @@ Choice = Callable[[int], Sequence[int]]
 
 def choose(n: int, rule: str, count: int = FRAMES) -> list[int]:
     """The indices of the `count` frames of n that are shown, ascending; BadInput for an unknown
-    rule.
-
-    If n is below `count`, "arange" and "linspace" repeat frames to reach `count`; "spread" gives
-    each frame once.
-    """
+    rule.  If n is below `count`, "arange" and "linspace" repeat frames to reach `count`; "spread"
+    gives each frame once."""
     if rule not in FRAME_RULES:
         raise BadInput(f"frames is {rule!r}: choose one of {', '.join(FRAME_RULES)}.")
     if n <= 0:

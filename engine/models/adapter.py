@@ -56,9 +56,7 @@ class InUse:
 
 class Adapter(ABC):
     """One loaded model.  Subclasses define the classes, the prompt and the order of operations.
-
-    `kind`: what the model is shown; the class has what its family usually gets.
-    """
+    `kind`: what the model is shown; the class has what its family usually gets."""
 
     kind: MediaKind
     prompt: ClassVar[str]  # holds {question} once
@@ -248,10 +246,8 @@ class Adapter(ABC):
 
     def again(self, plain_embeds: torch.Tensor, prepared: Prepared, ids: Sequence[int]) -> Any:
         """Logits [N, vocabulary] that precede N new ids, computed in one pass; fewer rows, or None,
-        if the model cannot compute all of them.
-
-        `plain_embeds` [1, context, hidden]: the language model's input in plain generate().
-        """
+        if the model cannot compute all of them.  `plain_embeds` [1, context, hidden]: the language
+        model's input in plain generate()."""
         tokens = torch.tensor([list(ids[:-1])], dtype=torch.long, device=self.device)
         embeds = torch.cat([plain_embeds, self.model.get_input_embeddings()(tokens)], dim=1)
         decoder = self.decoder
@@ -270,9 +266,7 @@ class Adapter(ABC):
 
     def compile_ahead(self, request: RunRequest) -> float:
         """Compiles what the request needs; returns the seconds this took, 0.0 if there was nothing.
-
-        The prompt's length is computed from the question.  If it is wrong, the run compiles.
-        """
+        The prompt's length is computed from the question.  If it is wrong, the run compiles."""
         if (step := self.step_for(request)) is None:
             return 0.0
         refuse_markers(request.prompt, tuple(self.tokenizer.all_special_tokens))

@@ -165,10 +165,8 @@ def fields(folder: Path, name: str) -> Mapping[str, Any] | None:
 
 def load_image(info: ModelInfo, folder: Path, unnamed: Any = None) -> Any:
     """The image processor that the folder names, with its Pillow backend, or ModelUnavailable.
-
     `unnamed` is the class for settings without a class name; with None transformers chooses it by
-    the model_type in config.json.
-    """
+    the model_type in config.json."""
     loading.refuse_absent(info, folder, FILES)
     stated = fields(folder, info.name) or {}
     named = stated.get("image_processor_type") or stated.get("feature_extractor_type")

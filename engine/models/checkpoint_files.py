@@ -1,8 +1,6 @@
 """The files of a checkpoint: its JSON with types and bounds of values by name (in any object), the
-headers of its weights, their digest.
-
-Nothing is unpickled, and every error is a ModelUnavailable that names the file.
-"""
+headers of its weights, their digest.  Nothing is unpickled, and every error is a ModelUnavailable
+that names the file."""
 
 import contextlib
 import hashlib
@@ -281,11 +279,9 @@ def header_digest(folder: Path, name: str) -> str:
 
 
 def digest(folder: Path, name: str, read: bool = True) -> str:
-    """A digest of all bytes of the checkpoint's configuration and weights.
-
-    Hashes are kept in a JSON file by path, size, times and inode, because reading 14 GB takes as
-    long as loading them.  Without `read`, "" unless those of all files are known.
-    """
+    """A digest of all bytes of the checkpoint's configuration and weights.  Hashes are kept in a
+    JSON file by path, size, times and inode, because reading 14 GB takes as long as loading them.
+    Without `read`, "" unless those of all files are known."""
     memo, known = settings.load().cache_dir / MEMO, dict[str, str]()
     with contextlib.suppress(BadInput):  # hashed again
         known = plain_files.read_json(memo, MAX_MEMO, "The list of hashes", dict[str, str])

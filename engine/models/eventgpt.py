@@ -109,10 +109,8 @@ class EventGPT(LlamaForCausalLM):
         return rows
 
     def encode_batch(self, event_tensors: Sequence[torch.Tensor]) -> list[torch.Tensor]:
-        """[T, 3, S, S] of each sample -> [T + 1 + P, hidden], the rows the decoder reads.
-
-        First the mean over each image's tokens (T rows), then the mean over images (1 + P rows).
-        """
+        """[T, 3, S, S] of each sample -> [T + 1 + P, hidden], the rows the decoder reads.  First
+        the mean over each image's tokens (T rows), then the mean over images (1 + P rows)."""
         tokens = self.model.feature_adaptor(self.visval_encode(torch.cat(list(event_tensors))))
         samples = tokens.split([len(one) for one in event_tensors])
         return [torch.cat([one.mean(dim=1), one.mean(dim=0)]) for one in samples]

@@ -1,8 +1,6 @@
-"""The families of models, and what is known of each kind of model that transformers has.
-
-Listing models imports neither torch nor transformers: the registry imports an adapter at its first
-use, and transformers' own tables are read from the text of its module.
-"""
+"""The families of models, and what is known of each kind of model that transformers has.  Listing
+models imports neither torch nor transformers: the registry imports an adapter at its first use, and
+transformers' own tables are read from the text of its module."""
 
 import ast
 import importlib.util

@@ -1,8 +1,5 @@
-"""Downloads a checkpoint from the Hugging Face hub: the only module that uses the network.
-
-Loading a model never downloads.  huggingface_hub shows the progress and resumes interrupted
-downloads.
-"""
+"""Downloads a checkpoint from the Hugging Face hub: the only module that uses the network.  Loading
+a model never downloads.  huggingface_hub shows the progress and resumes interrupted downloads."""
 
 from collections.abc import Sequence
 from pathlib import Path

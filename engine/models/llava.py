@@ -126,11 +126,8 @@ class LlavaAdapter(PlaceholderAdapter):
 
 
 class VideoLlavaAdapter(PlaceholderAdapter):
-    """Video-LLaVA: eight frames, with one row per patch and one for CLS per frame.
-
-    transformers' video processor needs torchvision; the image processor gives the same pixels frame
-    by frame.
-    """
+    """Video-LLaVA: eight frames, with one row per patch and one for CLS per frame.  transformers'
+    video processor needs torchvision; the image processor gives the same pixels frame by frame."""
 
     kind = "video"
     prompt = "USER: <video>\n{question} ASSISTANT:"

@@ -1,7 +1,5 @@
-"""Loads a checkpoint's folder into memory: every weight from its files, or an error.
-
-It uses no network, runs no code from the checkpoint, and never leaves a weight at a random value.
-"""
+"""Loads a checkpoint's folder into memory: every weight from its files, or an error.  It uses no
+network, runs no code from the checkpoint, and never leaves a weight at a random value."""
 
 import pickle
 import re
@@ -124,9 +122,7 @@ def _refuse_code(info: ModelInfo, folder: Path) -> None:
 
 def _refuse_incomplete(info: ModelInfo, folder: Path, model: Any, report: Any) -> None:
     """ModelUnavailable unless the files give each weight, and no layer that the model lacks.
-
-    Heads, buffers and parts that transformers' class does not have may be left over.
-    """
+    Heads, buffers and parts that transformers' class does not have may be left over."""
     absent, extra = sorted(report["missing_keys"]), sorted(report["unexpected_keys"])
     mismatched, parts = report["mismatched_keys"], dict(model.named_modules())
     wrong = sorted(f"{k} is {tuple(found)}, not {tuple(want)}" for k, found, want in mismatched)

@@ -1,8 +1,6 @@
-"""A new entry at the end of models.toml, for a folder, a name on the hub or a server.
-
-Text is only appended, so comments and other entries stay as they are; the whole file is read as
-entries before it is replaced.
-"""
+"""A new entry at the end of models.toml, for a folder, a name on the hub or a server.  Text is only
+appended, so comments and other entries stay as they are; the whole file is read as entries before
+it is replaced."""
 
 import json
 import os

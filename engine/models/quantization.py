@@ -1,8 +1,6 @@
 """8-bit and 4-bit loading: whether it works here, why not, and the options for loading.
-
 bitsandbytes through transformers, only on CUDA.  Only the linear layers of the language model are
-quantized: the vision tower, the projector, the adaptor and the head stay in the entry's dtype.
-"""
+quantized: the vision tower, the projector, the adaptor and the head stay in the entry's dtype."""
 
 import logging
 from importlib.util import find_spec

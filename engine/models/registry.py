@@ -1,8 +1,6 @@
-"""models.toml -> entries -> adapters, which are loaded at their first use.
-
-The only module that imports concrete models, which families.py names.  Listing entries and checking
-whether one can be used imports neither torch nor transformers; `load` does.
-"""
+"""models.toml -> entries -> adapters, which are loaded at their first use.  The only module that
+imports concrete models, which families.py names.  Listing entries and checking whether one can be
+used imports neither torch nor transformers; `load` does."""
 
 from __future__ import annotations
 

@@ -331,10 +331,8 @@ def _nested(tensors: Mapping[str, torch.Tensor], name: str) -> Any:
 
 
 def _outside_language(model: Any, decoder: Decoder) -> Iterator[torch.nn.Module]:
-    """The modules that are neither in the language model nor around it, nor the head.
-
-    A few old models have their tower inside the language model: there the names decide.
-    """
+    """The modules that are neither in the language model nor around it, nor the head.  A few old
+    models have their tower inside the language model: there the names decide."""
     if decoder.language_model in (model, model.base_model):
         names = ((name.split(".")[-1], one) for name, one in model.named_modules())
         yield from (one for name, one in names if name.startswith(_NAMES))

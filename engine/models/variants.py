@@ -119,10 +119,8 @@ def by_label(text: str, entries: Iterable[ModelEntry]) -> ModelEntry | None:
 
 
 def notes(item: ModelEntry, usual: MediaKind, trained: Collection[str] = ()) -> tuple[str, ...]:
-    """What to know of an answer to another input than the family's usual one.
-
-    `trained`: what a demo checkpoint was shown in training; if empty, what its entry shows.
-    """
+    """What to know of an answer to another input than the family's usual one.  `trained`: what a
+    demo checkpoint was shown in training; if empty, what its entry shows."""
     found, known = [], set(SHOWS).intersection(trained) or {(item.of or item).kind}
     if item.kind != usual:
         found.append(

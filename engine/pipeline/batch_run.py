@@ -1,8 +1,6 @@
-"""The four stages for a batch of samples: stages 1 and 2 one by one, stages 3 and 4 together.
-
-All times belong to the batch, none to a sample.  Features are read from the cache but not written
-to it: an entry holds the encoding time of its sample, which a batch does not measure.
-"""
+"""The four stages for a batch of samples: stages 1 and 2 one by one, stages 3 and 4 together.  All
+times belong to the batch, none to a sample.  Features are read from the cache but not written to
+it: an entry holds the encoding time of its sample, which a batch does not measure."""
 
 from __future__ import annotations
 

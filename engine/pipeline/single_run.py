@@ -1,8 +1,6 @@
-"""run(): one model answers one question about one sample, in four stages.
-
-The caller owns the device during the call.  In hooked mode stages 3 and 4 run inside the model's
-own generate(): the vision probe measures stage 3, and stage 4 is the rest of the call.
-"""
+"""run(): one model answers one question about one sample, in four stages.  The caller owns the
+device during the call.  In hooked mode stages 3 and 4 run inside the model's own generate(): the
+vision probe measures stage 3, and stage 4 is the rest of the call."""
 
 from __future__ import annotations
 

@@ -1,7 +1,5 @@
-"""How much of an answer's text is known after each of its tokens, for a replay.
-
-It runs after the run's clock has stopped.
-"""
+"""How much of an answer's text is known after each of its tokens, for a replay.  It runs after the
+run's clock has stopped."""
 
 from collections.abc import Callable, Sequence
 from functools import partial

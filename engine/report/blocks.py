@@ -48,10 +48,8 @@ class ReportTable:
 
 @dataclass(frozen=True)
 class ChartBlock:
-    """A chart, drawn only where charts can be shown, and its text for everywhere else.
-
-    It is drawn by Altair, or is trusted HTML without scripts and requests.
-    """
+    """A chart, drawn only where charts can be shown, and its text for everywhere else.  It is drawn
+    by Altair, or is trusted HTML without scripts and requests."""
 
     words: str
     draw: Callable[[], alt.Chart | alt.LayerChart | str]

@@ -73,10 +73,8 @@ def write(
     largest: int = LARGEST,
     progress: Progress = lambda done, of: None,
 ) -> Path:
-    """Writes a new folder; `largest`: the longer side of pictures in pixels, 0 for no media.
-
-    The folder is complete or empty: StoreError if it holds something or cannot be written.
-    """
+    """Writes a new folder; `largest`: the longer side of pictures in pixels, 0 for no media.  The
+    folder is complete or empty: StoreError if it holds something or cannot be written."""
     new_file.make_folder(folder)
     try:
         with tempfile.TemporaryDirectory(dir=folder.parent, prefix=".bundle-") as place:
@@ -329,9 +327,7 @@ class _Manifest(Struct):
 
 def checked(folder: Path, name: str = "") -> Mapping[str, str]:
     """The manifest's files; StoreError names the files that were changed, removed or added.
-
-    `name`: what messages call the folder.
-    """
+    `name`: what messages call the folder."""
     name = name or shown(folder)
     path = folder / MANIFEST
     content = read_json(path, 2**26, "The manifest", _Manifest, links=False, error=StoreError)

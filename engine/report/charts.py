@@ -1,8 +1,6 @@
-"""The charts of pages and reports, each as an Altair chart and as text for screen readers.
-
-A page draws a chart with st.altair_chart(width="stretch"), a file with svgs().  A height includes
-the axis and the legend.  Importing this module imports Altair, which is slow.
-"""
+"""The charts of pages and reports, each as an Altair chart and as text for screen readers.  A page
+draws a chart with st.altair_chart(width="stretch"), a file with svgs().  A height includes the axis
+and the legend.  Importing this module imports Altair, which is slow."""
 
 import json
 import re
@@ -88,10 +86,8 @@ _DOT = (
 
 def svgs(charts: Sequence[Chart]) -> list[str]:
     """Each chart as SVG without scripts or requests, in the text colour of its page, every word in
-    it escaped; "" for a chart that cannot be drawn.
-
-    They are drawn in another process: some characters make the library end its process.
-    """
+    it escaped; "" for a chart that cannot be drawn.  They are drawn in another process: some
+    characters make the library end its process."""
     version = ".".join(alt.SCHEMA_VERSION.removeprefix("v").split(".")[:2])
     command = [sys.executable, "-P", "-c", _DRAW, version]
     specs, found = list[str](), list[str]()
@@ -223,11 +219,9 @@ def distribution(
     apart: pd.DataFrame | None = None,
     equal: float | None = None,
 ) -> alt.LayerChart:
-    """A dot per result, and a box from the first to the third quartile with the median.
-
-    lines: label, sample, value.  apart: the same of results that are not in the box, as hollow
-    diamonds.  equal: a line at this value.
-    """
+    """A dot per result, and a box from the first to the third quartile with the median.  lines:
+    label, sample, value.  apart: the same of results that are not in the box, as hollow diamonds.
+    equal: a line at this value."""
     names = [label for label in colours if label in set(lines["label"])]
     dots = pd.concat([_thinned(group, DOTS) for _, group in lines.groupby("label", sort=False)])
     few = len(dots) < 10 * len(names)
@@ -269,10 +263,8 @@ def distribution_words(lines: pd.DataFrame, title: str) -> str:
 
 
 def scatter(both: pd.DataFrame, a: str, b: str, metric: Metric) -> alt.LayerChart:
-    """A point per sample (columns sample, sequence, a, b), and the line of equal values.
-
-    The selection is named POINT and contains the sample's id.
-    """
+    """A point per sample (columns sample, sequence, a, b), and the line of equal values.  The
+    selection is named POINT and contains the sample's id."""
     top = float(max(both["a"].max(), both["b"].max())) * 1.05 or 1.0
     scale = alt.Scale(domain=[0, top], nice=False)
     pick = alt.selection_point(name=POINT, fields=["sample"], on="click", empty=False)
@@ -322,10 +314,8 @@ def split_steps(split: Split) -> list[Step]:
 
 
 def waterfall(steps: Sequence[Step]) -> alt.LayerChart:
-    """From the first total down or up to the last one, each part in the colour of its stage.
-
-    The values are labels of an axis on the right: there they are not cut off on a phone.
-    """
+    """From the first total down or up to the last one, each part in the colour of its stage.  The
+    values are labels of an axis on the right: there they are not cut off on a phone."""
     table, names = pd.DataFrame(falls(steps)), [name for name, _ in steps]
     x = alt.X("start:Q", title="time (ms)")
     bars: Any = alt.Chart(table).mark_bar(height=18)
@@ -435,12 +425,9 @@ def intervals(
     scale: alt.Scale | None = None,
     axis: alt.Axis | None = None,
 ) -> alt.LayerChart:
-    """A dot per row on its interval.
-
-    rows: name, value, low, high, colour (#RRGGBB), and the fields of `tips`.  A head of a group
-    has a name only.  marks: name and `at`, a tick in the row of this name.  equal: a line
-    over all rows; limits: dashed lines with a name above each.
-    """
+    """A dot per row on its interval.  rows: name, value, low, high, colour (#RRGGBB), and the
+    fields of `tips`.  A head of a group has a name only.  marks: name and `at`, a tick in the row
+    of this name.  equal: a line over all rows; limits: dashed lines with a name above each."""
     names = list(dict.fromkeys(row["name"] for row in rows))
     empty = dict.fromkeys(("value", "low", "high", "colour"))
     table = pd.DataFrame([{**empty, **row} for row in rows])
@@ -491,11 +478,9 @@ def curves(
     colours: Mapping[str, str],
     marked: Mapping[str, float] | None = None,
 ) -> alt.LayerChart:
-    """A line per name over `at`, with its interval as a band.
-
-    lines: name, at, value, low, high (both None without an interval).  Values are shares, unless
-    there are values that are `marked` by a line.
-    """
+    """A line per name over `at`, with its interval as a band.  lines: name, at, value, low, high
+    (both None without an interval).  Values are shares, unless there are values that are `marked`
+    by a line."""
     table = pd.DataFrame(list(lines))
     scale = alt.Undefined if marked else alt.Scale(domain=[0, 1])
     legend, names = _below(3), alt.Scale(domain=list(colours))

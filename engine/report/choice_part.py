@@ -1,7 +1,5 @@
-"""Accuracy on multiple-choice questions in words and as a table.
-
-A conclusion about chance or about two models needs an interval that excludes equality.
-"""
+"""Accuracy on multiple-choice questions in words and as a table.  A conclusion about chance or
+about two models needs an interval that excludes equality."""
 
 from collections.abc import Iterator, Sequence
 

@@ -1,7 +1,5 @@
-"""The part of a report that compares models: pairs, the factors of a speed-up, equal lengths.
-
-A conclusion needs an interval that excludes equality.
-"""
+"""The part of a report that compares models: pairs, the factors of a speed-up, equal lengths.  A
+conclusion needs an interval that excludes equality."""
 
 from collections.abc import Iterable, Iterator
 from functools import partial

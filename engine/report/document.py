@@ -1,7 +1,5 @@
-"""The report as blocks: its sentences and tables.
-
-A model is named the fastest only if its paired intervals against all others exclude equality.
-"""
+"""The report as blocks: its sentences and tables.  A model is named the fastest only if its paired
+intervals against all others exclude equality."""
 
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import replace

@@ -1,7 +1,5 @@
-"""Draws blocks for a terminal, as Markdown and as HTML, and values as JSON.
-
-Markdown and HTML escape every text: an answer cannot become markup, a link or a script.
-"""
+"""Draws blocks for a terminal, as Markdown and as HTML, and values as JSON.  Markdown and HTML
+escape every text: an answer cannot become markup, a link or a script."""
 
 import json
 import re
@@ -116,11 +114,9 @@ def html(
     script: str = "",
     scheme: str = "light dark",
 ) -> str:
-    """One file with its charts inside; its policy forbids scripts and requests.
-
-    `samples`: how many a bundle shows above the contents; only its own files may run then, or in a
-    bundle of one file this `script`.  `scheme`: light, dark, or both as the browser prefers.
-    """
+    """One file with its charts inside; its policy forbids scripts and requests.  `samples`: how
+    many a bundle shows above the contents; only its own files may run then, or in a bundle of one
+    file this `script`.  `scheme`: light, dark, or both as the browser prefers."""
     page = _templates().get_template("document.html.jinja")
     drawn = _pictures(blocks)
     digest = b64encode(sha256(script.encode()).digest()).decode() if script else ""

@@ -1,6 +1,5 @@
 """Runs as records of Every Eval Ever: one JSON object per model, by eval.schema.json 0.3.0 of
-https://github.com/evaleval/every_eval_ever.
-"""
+https://github.com/evaleval/every_eval_ever."""
 
 import shlex
 import time

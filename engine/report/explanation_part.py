@@ -1,8 +1,6 @@
-"""What answers rest on: the explanations kept with a run, each with its map and its figures.
-
-Only documents that show charts have this part.  Without the dataset, or if it has changed since
-the run, the figures stand without a map.
-"""
+"""What answers rest on: the explanations kept with a run, each with its map and its figures.  Only
+documents that show charts have this part.  Without the dataset, or if it has changed since the run,
+the figures stand without a map."""
 
 import base64
 from collections.abc import Iterator

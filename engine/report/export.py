@@ -1,7 +1,5 @@
-"""The formats of a report; CSV and Parquet have one line per result.
-
-Texts that a spreadsheet would read as a formula get an apostrophe in front.
-"""
+"""The formats of a report; CSV and Parquet have one line per result.  Texts that a spreadsheet
+would read as a formula get an apostrophe in front."""
 
 import csv
 import io

@@ -1,7 +1,5 @@
-"""What a browser draws of a sample's answers and plays at their recorded times: bundle.js.
-
-A bundle has it of every sample; Compare has it of the shown runs, as a page of its own.
-"""
+"""What a browser draws of a sample's answers and plays at their recorded times: bundle.js.  A
+bundle has it of every sample; Compare has it of the shown runs, as a page of its own."""
 
 import gzip
 import json

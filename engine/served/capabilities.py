@@ -1,8 +1,6 @@
-"""What a kind of server takes and tells: one table, and which kind an address is.
-
-A server is asked once; what it said is kept for a day, with the moment, in the cache folder: a page
-does not wait for it.
-"""
+"""What a kind of server takes and tells: one table, and which kind an address is.  A server is
+asked once; what it said is kept for a day, with the moment, in the cache folder: a page does not
+wait for it."""
 
 import secrets
 import time

@@ -1,4 +1,2 @@
-"""A run on disk: its plan, its header, its result rows, annotations, and what they depend on.
-
-It runs no model and computes no figure.
-"""
+"""A run on disk: its plan, its header, its result rows, annotations, and what they depend on.  It
+runs no model and computes no figure."""

@@ -1,8 +1,6 @@
 """Users' feedback on answers: notes, thumbs, and votes between two answers, stored with the run.
-
 Two files are appended, also of a run that is being written; the last entry for an answer counts,
-and of each visit the last vote between two answers.
-"""
+and of each visit the last vote between two answers."""
 
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import closing

@@ -1,7 +1,5 @@
-"""Explanations kept with a run: which parts of the input the words of an answer rest on.
-
-The last entry for the same words and options of an answer counts.  Pictures are not kept.
-"""
+"""Explanations kept with a run: which parts of the input the words of an answer rest on.  The last
+entry for the same words and options of an answer counts.  Pictures are not kept."""
 
 from collections.abc import Mapping
 from itertools import islice

@@ -1,8 +1,6 @@
-"""Files that a user asks for, such as a report, a baseline or a picture.
-
-A file is complete or absent.  It is always new: nothing that exists is replaced, whoever wrote it,
-and no file is put among those of a run.
-"""
+"""Files that a user asks for, such as a report, a baseline or a picture.  A file is complete or
+absent.  It is always new: nothing that exists is replaced, whoever wrote it, and no file is put
+among those of a run."""
 
 from collections.abc import Iterable
 from pathlib import Path

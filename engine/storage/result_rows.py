@@ -1,8 +1,6 @@
-"""ResultRow: one line of results.jsonl.  Only this module builds, writes and parses it.
-
-It contains the engine's own parts (Span, DecodeConfig, ...).  The order of the fields is the order
-of the JSON keys; an absent key reads as its default.  Times are milliseconds.
-"""
+"""ResultRow: one line of results.jsonl.  Only this module builds, writes and parses it.  It
+contains the engine's own parts (Span, DecodeConfig, ...).  The order of the fields is the order of
+the JSON keys; an absent key reads as its default.  Times are milliseconds."""
 
 from __future__ import annotations
 

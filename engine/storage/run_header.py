@@ -1,7 +1,5 @@
 """run.json: the plan, dataset, models, code and machine of a run, on which all figures depend.
-
-VERSION is that of all files of a run: a run of another version is refused.
-"""
+VERSION is that of all files of a run: a run of another version is refused."""
 
 import os
 import secrets

@@ -1,8 +1,6 @@
-"""Computes one answer in several ways and records each from outside.
-
-Nothing relies on what a way reports: logits come from a hook on the language model's head, and
-hooks on the vision modules count encodings, in the same manner for every way.
-"""
+"""Computes one answer in several ways and records each from outside.  Nothing relies on what a way
+reports: logits come from a hook on the language model's head, and hooks on the vision modules count
+encodings, in the same manner for every way."""
 
 import copy
 import time
@@ -56,11 +54,9 @@ class ModuleCalls:
 
 @dataclass(frozen=True, eq=False)
 class RecordedAnswer:
-    """New token ids of one way, and what hooks recorded while they were computed.
-
-    logits [steps, vocabulary] float32: the head's output, one row per token; embeds
-    [1, context, hidden]: the first input of the language model.
-    """
+    """New token ids of one way, and what hooks recorded while they were computed.  logits [steps,
+    vocabulary] float32: the head's output, one row per token; embeds [1, context, hidden]: the
+    first input of the language model."""
 
     way: str
     ids: tuple[int, ...]
@@ -304,11 +300,9 @@ class _ScoreRecorder(LogitsProcessor):
 
 @torch.inference_mode()
 def rounding(adapter: Adapter, prepared: Prepared, plain: RecordedAnswer) -> float:
-    """The largest difference of logits that rounding explains in this dtype: twice the noise.
-
-    The noise is the largest difference between plain's logits, computed token by token, and the
-    logits of one pass over the same prompt and tokens; at least one unit in the last place.
-    """
+    """The largest difference of logits that rounding explains in this dtype: twice the noise.  The
+    noise is the largest difference between plain's logits, computed token by token, and the logits
+    of one pass over the same prompt and tokens; at least one unit in the last place."""
     unit = torch.finfo(adapter.dtype).eps * float(plain.logits.abs().max())
     again = adapter.again(plain.embeds, prepared, plain.ids)
     if again is None:  # its forward() needs the pixels

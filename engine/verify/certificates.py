@@ -353,9 +353,7 @@ def command(model: str, ran: str) -> str:
 
 def _fresh(digest: str) -> Iterator[Candidate]:
     """Certificates of the current code with each entry for a checkpoint, the newest first.
-
-    Variants of a model have one checkpoint.  The digest "" matches none.
-    """
+    Variants of a model have one checkpoint.  The digest "" matches none."""
     for certificate in stored_certificates():
         for model in certificate["models"]:
             if digest and model["digest"] == digest and not stale(certificate):
@@ -382,10 +380,8 @@ def digest_now(entry: ModelEntry) -> str | None:
 
 
 def here(environment: Mapping[str, str]) -> bool:
-    """Whether a certificate's device may be the current one.
-
-    "auto" is only known after torch is imported; until then it may mean any accelerator.
-    """
+    """Whether a certificate's device may be the current one.  "auto" is only known after torch is
+    imported; until then it may mean any accelerator."""
     name = environment.get("device", "")
     if name == "cpu" and environment.get("hardware") != platform.machine():
         return False

@@ -1,9 +1,6 @@
 """Compares two answers token by token: exact, a tie within rounding, or a mismatch; and checks what
-recorded answers show: greedy, counted, encodings, ends, batches, sampling, and what is left
-behind.
-
-The comparison must itself find differences that are planted in a recorded answer.
-"""
+recorded answers show: greedy, counted, encodings, ends, batches, sampling, and what is left behind.
+The comparison must itself find differences that are planted in a recorded answer."""
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, nullcontext
@@ -59,10 +56,8 @@ class AnswerComparison:
 
 def compare(plain: RecordedAnswer, other: RecordedAnswer, rounding: float) -> AnswerComparison:
     """Compares two answers; in a tie both margins and the logits' difference are within rounding.
-
     Equal tokens are not enough.  If logits differ by more than twice the rounding, the computation
-    is a different one and could give other tokens on another sample.
-    """
+    is a different one and could give other tokens on another sample."""
     at = first_difference(plain.ids, other.ids)
     rows = slice(0, len(plain.ids)) if at is None else slice(at, at + 1)
     apart = _apart(plain, other, rows)
@@ -151,11 +146,8 @@ def not_the_best(answer: RecordedAnswer) -> list[int]:
 
 
 def state(adapter: Adapter) -> dict[str, object]:
-    """The state that inference must not change.
-
-    "weights": the sum of torch's in-place change counters of all parameters.  "generator": the
-    state of torch's global random generator.
-    """
+    """The state that inference must not change.  "weights": the sum of torch's in-place change
+    counters of all parameters.  "generator": the state of torch's global random generator."""
     model = adapter.model
     kinds = ("_forward_hooks", "_forward_pre_hooks", "_backward_hooks", "_backward_pre_hooks")
     return {
@@ -362,10 +354,8 @@ def sampled(
     subject: Subject, plain: RecordedAnswer, rounding: float, doing: Callable[[str], None]
 ) -> CheckFinding:
     """All ways must give generate()'s tokens under every setting, and settings must change them.
-
     Results must also report why they stopped, and the text of their ids.  Open if logits differ by
-    rounding: one random number may then draw different tokens.
-    """
+    rounding: one random number may then draw different tokens."""
     adapter, answers = subject.adapter, dict[str, tuple[int, ...]]()
     unequal, misquoted, open_ = list[str](), list[str](), list[str]()
     favoured = ENDING if subject.backend == "eager" else {}  # a graph has its own minimum length

@@ -1,8 +1,6 @@
 """What a server may do otherwise than the checkpoint: changes to the local run, and their answers.
-
 A change that gives the server's answers is a diagnosis: it was run, with the same weights, and the
-unchanged run gives others.  Nothing of a server is read here.
-"""
+unchanged run gives others.  Nothing of a server is read here."""
 
 import copy
 import io
@@ -376,10 +374,8 @@ def _drawn(
 
 class Tried(NamedTuple):
     """A hypothesis: it gave the server's answer for so many samples in a row, of so many.
-
     `likelihood`: of the server's answers under it; `share`: of their tokens that it finds as good
-    as any; both on a few samples, None if not computed.
-    """
+    as any; both on a few samples, None if not computed."""
 
     words: str
     equal: int
@@ -394,10 +390,8 @@ class Tried(NamedTuple):
 
 def tried(cases: Sequence[Case], doing: Callable[[str], None], sampled: bool) -> Iterator[Tried]:
     """Each change that applies; while none gives all answers, the likeliest ones with one more.
-
     Likeliest is what makes the server's answers likeliest: of several changes, each by itself
-    brings the local model nearer.  `sampled`: equal requests got different answers.
-    """
+    brings the local model nearer.  `sampled`: equal requests got different answers."""
     known = [one for one in CHANGES if sampled or one.place != "draws"]
     differ = sorted((case for case in cases if not case.equal), key=lambda case: -len(case.theirs))
     ordered = [*differ, *(case for case in cases if case.equal)]

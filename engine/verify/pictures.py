@@ -256,10 +256,8 @@ def probe(adapter: Adapter, prepared: Prepared) -> CheckFinding:
 
 @torch.inference_mode()
 def sight(subject: Subject, other: Prepared | None, rounding: float) -> CheckFinding:
-    """Fails if the logits do not change; stays open if the answer never changes.
-
-    Another sample's pixels are used if their shape fits, else the sample's own pixels, negated.
-    """
+    """Fails if the logits do not change; stays open if the answer never changes.  Another sample's
+    pixels are used if their shape fits, else the sample's own pixels, negated."""
     adapter, prepared = subject.adapter, subject.prepared
     features = adapter.encode(prepared)
     scores, own = _decode(subject, features)

@@ -1,7 +1,5 @@
-"""A verification in one form, running or from a certificate, and what it proves of each model.
-
-A claim is made only if all its checks passed on every sample.
-"""
+"""A verification in one form, running or from a certificate, and what it proves of each model.  A
+claim is made only if all its checks passed on every sample."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field

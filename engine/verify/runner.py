@@ -1,7 +1,5 @@
-"""Runs all checks of all models and samples.
-
-If a model raises, the error becomes its row, and the other models continue.
-"""
+"""Runs all checks of all models and samples.  If a model raises, the error becomes its row, and the
+other models continue."""
 
 import contextlib
 import tempfile

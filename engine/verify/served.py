@@ -1,8 +1,6 @@
 """Verifies a served model: is it the model it says, what does it do otherwise, are its times true?
-
 Servers are not trusted: what can be computed here, with the checkpoint that `weights` names, is
-compared.  Without weights only what shows in the answers themselves is judged.
-"""
+compared.  Without weights only what shows in the answers themselves is judged."""
 
 import base64
 import math

@@ -59,10 +59,8 @@ def uncertainty_ms(result: RunResult) -> float:
 
 def token_faults(answer: RecordedAnswer) -> Iterator[str]:
     """Faults if tokens are not reported after the head computed them and before the next ones.
-
     Each token is compared with its own computation.  A late token may be due to a pause: it is a
-    fault if most are reported after the next one was computed.
-    """
+    fault if most are reported after the next one was computed."""
     result = answer.result
     if result is None or not answer.ids or len(answer.head_ms) != len(answer.ids):
         return
@@ -135,11 +133,9 @@ def _stages(result: RunResult) -> list[Span]:
 
 
 def accounted(rounds: Rounds) -> CheckFinding:
-    """Checks the share of a run outside its stages, for the worst kind of run.
-
-    The least share of the warm runs is judged: a busy machine pauses some runs between two stages,
-    and a fault is in each.
-    """
+    """Checks the share of a run outside its stages, for the worst kind of run.  The least share of
+    the warm runs is judged: a busy machine pauses some runs between two stages, and a fault is in
+    each."""
     shares, most, spreads = dict[str, float](), dict[str, float](), dict[str, Any]()
     n = len(rounds) - 1
     for kind in rounds[0]:
@@ -175,10 +171,8 @@ def _share(result: RunResult, ms: float) -> float:
 
 
 def stage3(rounds: Rounds) -> CheckFinding:
-    """Compares the probe's time with that of the encoder alone, paired by round.
-
-    It fails only if it is clearly less than half or more than twice as long.
-    """
+    """Compares the probe's time with that of the encoder alone, paired by round.  It fails only if
+    it is clearly less than half or more than twice as long."""
     alone, probed = (
         [span.ms for round_ in rounds[1:] if (span := round_[kind].span("vision"))]
         for kind in ("computed", "hooked")
@@ -205,10 +199,8 @@ def stage3(rounds: Rounds) -> CheckFinding:
 
 class Pairs(NamedTuple):
     """Short answers (without, with the probe) in ms; `answer_ms`: the whole one without the probe.
-
     The probe works in stage 3 only, so a long answer pays what a short one pays, and in a short one
-    it shows.
-    """
+    it shows."""
 
     ms: Sequence[tuple[float, float]] = ()
     answer_ms: float = 0.0
@@ -218,10 +210,8 @@ class Pairs(NamedTuple):
 @torch.inference_mode()
 def pairs(subject: Subject, number: int, budget_s: float) -> Pairs:
     """Times plain generate() of the whole answer once, then of a few tokens without and with the
-    probe, in alternating order.
-
-    At most `number` pairs; fewer if the time budget is used up, but enough for an interval.
-    """
+    probe, in alternating order.  At most `number` pairs; fewer if the time budget is used up, but
+    enough for an interval."""
     meter = Meter(torch.get_num_threads())
     short = replace(subject.greedy, max_new_tokens=PAIR_TOKENS)
     answer_ms = _generate_ms(subject, subject.greedy, probed=False)
@@ -246,11 +236,9 @@ def _generate_ms(subject: Subject, config: DecodeConfig, probed: bool) -> float:
 
 
 def observer(timed: Pairs) -> CheckFinding:
-    """The time that the probe adds to generate(), by the interval of the paired differences.
-
-    The probe is too slow if this is more than OBSERVER_MS and more than OBSERVER of the whole
-    answer: the share of a short answer and the time on a slow processor are no faults.
-    """
+    """The time that the probe adds to generate(), by the interval of the paired differences.  The
+    probe is too slow if this is more than OBSERVER_MS and more than OBSERVER of the whole answer:
+    the share of a short answer and the time on a slow processor are no faults."""
     added = statistics.median_interval([probed - bare for bare, probed in timed.ms])
     answer = timed.answer_ms
     most = max(OBSERVER_MS, OBSERVER * answer)

@@ -29,11 +29,9 @@ MAX_BATCH = 64
 
 
 class Check(NamedTuple):
-    """`needs`: what a model may refuse (Adapter.refuses); `once`: done once per model.
-
-    A check that may stay open is a measured figure, or makes the coverage smaller, or is then
-    listed as not proved.
-    """
+    """`needs`: what a model may refuse (Adapter.refuses); `once`: done once per model.  A check
+    that may stay open is a measured figure, or makes the coverage smaller, or is then listed as not
+    proved."""
 
     title: str
     question: str
@@ -176,10 +174,8 @@ class Verdict(Struct, frozen=True):
 
 @dataclass(frozen=True)
 class ModelVerdicts:
-    """One model (`info` is None if it did not load) and all its verdicts.
-
-    `backend` decoded the decoupled way; other backends and inputs are not covered.
-    """
+    """One model (`info` is None if it did not load) and all its verdicts.  `backend` decoded the
+    decoupled way; other backends and inputs are not covered."""
 
     name: str
     info: ModelInfo | None
@@ -232,9 +228,7 @@ def choose(samples: Sequence[Sample], number: int) -> tuple[Sample, ...]:
 
 def verified(verdicts: Iterable[Verdict], model: str) -> bool:
     """Whether these verdicts prove the model: all passed, except for figures that may stay open.
-
-    Samples that it cannot take do not count, nor do ways that it refuses, which no run takes.
-    """
+    Samples that it cannot take do not count, nor do ways that it refuses, which no run takes."""
     rows = [row for row in verdicts if row.model == model and row.outcome != "skipped"]
     for row in rows:
         known = EVERY.get(row.check, Check("", ""))

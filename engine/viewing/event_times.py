@@ -1,7 +1,5 @@
 """The times of an event stream: how many events when, what each slice covers, and one window.
-
-Times are microseconds after the first event.
-"""
+Times are microseconds after the first event."""
 
 from dataclasses import dataclass
 from pathlib import Path

@@ -1,7 +1,5 @@
 """A sample's clip in a form that a browser plays: its own bytes, or encoded again as H.264 in MP4.
-
-For people to look at: models get their frames from media_sources.py.
-"""
+For people to look at: models get their frames from media_sources.py."""
 
 import io
 from collections.abc import Iterable, Mapping

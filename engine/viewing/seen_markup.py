@@ -1,8 +1,6 @@
-"""The time line of what each model saw, as HTML and CSS: no script, no request, no SVG.
-
-Pointing at a mark, or moving to it with Tab, shows its picture, which is a data URL.  Pages and
-HTML reports use the same markup.  Every text in it is escaped.
-"""
+"""The time line of what each model saw, as HTML and CSS: no script, no request, no SVG.  Pointing
+at a mark, or moving to it with Tab, shows its picture, which is a data URL.  Pages and HTML reports
+use the same markup.  Every text in it is escaped."""
 
 from __future__ import annotations
 

@@ -1,8 +1,6 @@
 """One time line of a sample: its events, and when each picture that a model receives is from.
-
 Times are microseconds after 0, where the first event and the first frame of the clip are: no file
-says which began earlier.  A file that cannot be read becomes a sentence.
-"""
+says which began earlier.  A file that cannot be read becomes a sentence."""
 
 from collections.abc import Callable, Collection
 from dataclasses import dataclass

@@ -281,10 +281,8 @@ def count(coding: Encoding, data: bytes) -> int:
 
 def strange(coding: Encoding, control: Words) -> int:
     """How many words no sensor writes: of a reserved type, too many equal ones in a row, and in
-    EVT2.1 events whose first column is not a multiple of 32.
-
-    A single zero word is an event of EVT2 and a row of EVT3, but no sensor sends it twice in a row.
-    """
+    EVT2.1 events whose first column is not a multiple of 32.  A single zero word is an event of
+    EVT2 and a row of EVT3, but no sensor sends it twice in a row."""
     reserved = control.dtype.type(sum(1 << kind for kind in coding.reserved))
     kinds = control >> control.dtype.type(coding.bits - 4)
     wrong = np.right_shift(reserved, kinds) & 1 > 0

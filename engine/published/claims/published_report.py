@@ -1,8 +1,6 @@
-"""The documents of published result files: the report, and the parts that pages show alone.
-
-A part with a parameter `corrected` names models and shows ratios as recorded or corrected; tables
-of stages have both.
-"""
+"""The documents of published result files: the report, and the parts that pages show alone.  A part
+with a parameter `corrected` names models and shows ratios as recorded or corrected; tables of
+stages have both."""
 
 from collections.abc import Callable, Mapping, Sequence
 

@@ -1,8 +1,6 @@
 """Reads single values of a file: numbers, texts, token ids, names of samples; and checks the
-figures that its summary states against those of the rows.
-
-An unusable value becomes None and is noted as a Problem; it never becomes 0 or stops the file.
-"""
+figures that its summary states against those of the rows.  An unusable value becomes None and is
+noted as a Problem; it never becomes 0 or stops the file."""
 
 import math
 import re

@@ -1,8 +1,6 @@
-"""The forms of published result files: the keys that identify each, and where its values are.
-
-The schemas are described in docs/published-files.md, the forms are in file_forms.toml.  File names
-are not used.  Keys of nested objects are written with points: {"a": {"b": 1}} has the key "a.b".
-"""
+"""The forms of published result files: the keys that identify each, and where its values are.  The
+schemas are described in docs/published-files.md, the forms are in file_forms.toml.  File names are
+not used.  Keys of nested objects are written with points: {"a": {"b": 1}} has the key "a.b"."""
 
 import re
 from collections.abc import Collection, Iterable, Mapping

@@ -1,7 +1,5 @@
 """Imported sets on disk: unchanged copies of files, so that newer versions can read them again.
-
-`runs_dir/imported/NAME` has a file NUMBER/NAME for each file, in the order of the set.
-"""
+`runs_dir/imported/NAME` has a file NUMBER/NAME for each file, in the order of the set."""
 
 import re
 import shutil

@@ -1,8 +1,6 @@
-"""Reads untrusted files and folders into the common form.
-
-A bad file does not stop the others: a file of another kind is "unknown", with its keys in a
-message; a run that only failed is "failed" and has no figures.
-"""
+"""Reads untrusted files and folders into the common form.  A bad file does not stop the others: a
+file of another kind is "unknown", with its keys in a message; a run that only failed is "failed"
+and has no figures."""
 
 import json
 import os
