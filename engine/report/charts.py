@@ -190,7 +190,9 @@ def stage_bars(times: StageTimes, what: str = "median") -> alt.Chart:
         for label, known in times.items()
         for one in segments(known, tuple(colours))
     ]
-    bars: alt.Chart = alt.Chart(pd.DataFrame(parts)).mark_bar(height=20)
+    # A share of its row: on a phone the legend needs more of the chart, and rows are lower.
+    thick = alt.RelativeBandSize(band=0.45)
+    bars: alt.Chart = alt.Chart(pd.DataFrame(parts)).mark_bar(height=thick)
     return (
         bars.transform_calculate(end_ms="datum.start_ms + datum.ms")
         .encode(

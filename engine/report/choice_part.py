@@ -48,8 +48,8 @@ def limits(one: ChoiceAccuracy) -> Iterator[str]:
     if one.unreadable:
         yield (
             f"Unreadable: {one.unreadable:,} of {one.answers:,} answers of {one.label} "
-            f"({percent(one.unreadable / one.answers)}) name no option or several. They count "
-            "as wrong."
+            f"({percent(one.unreadable / one.answers)}) name no option or several."
+            + (" They count as wrong." if one.accuracy else "")
         )
     if one.failed:
         failed = f"{count(one.failed, 'result')} of {one.label}"
