@@ -41,7 +41,8 @@ def test_files_are_dropped_judged_kept_and_ask_for_nothing(visitor: Visitor, oth
     drop(page)
     expect(page.get_by_text("torn.json is not JSON")).to_be_visible()
     page.get_by_text("The prompt is counted as output.").click()
-    page.locator('[class*="st-key-published_show_"] label').first.click()
+    # By keyboard: the switch still moves while the finding opens.
+    page.locator('[class*="st-key-published_show_"] input').first.press("Space")
     page.get_by_text("tokens_recorded").wait_for()
     expect(page.locator('[data-testid="stDataFrame"]')).to_be_visible()
     assert "published_" not in page.url  # no link reopens it
