@@ -1,7 +1,7 @@
 """Published files: result files of others, checked, corrected and compared with their claims."""
 
 import shlex
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from functools import partial
 
 import streamlit as st
@@ -31,30 +31,6 @@ REPORTS = {
     "html": ("Report, one HTML file", "text/html", "Readable offline, printable."),
     "md": ("Report, Markdown", "text/markdown", "The same text and tables."),
 }
-
-
-def chosen(kept: Sequence[imported_sets.Kept]) -> list[str]:
-    names = [one.name for one in kept]
-    links.say_unknown(opened_sets.SETS, names, "set of published files")
-    return st.multiselect(
-        "Kept sets",
-        names,
-        key=opened_sets.SETS,
-        bind="query-params",
-        max_selections=opened_sets.MOST,
-        placeholder="Choose a set of files" if names else "None yet",
-        disabled=not names,
-    )
-
-
-def show(opened: OpenedSets) -> None:
-    notices.small(published_report.summary(opened.files), "imported_summary")
-    for claim in opened.claims:
-        with st.container(key=f"claim_{claim.outcome.replace(' ', '_')}_{claim.name}"):
-            st.text(claim.line)
-    titles = {name: title for name, (title, _) in VIEWS.items()}
-    name = choices.buttons("View", titles, "published_view", hidden=True)
-    VIEWS[name][1](opened)
 
 
 def claims(opened: OpenedSets) -> None:
@@ -132,20 +108,37 @@ VIEWS: dict[str, tuple[str, Callable[[OpenedSets], None]]] = {
 def main() -> None:
     st.title("Published files", anchor=False)
     kept = imported_sets.listing()
-    names = chosen(kept)
-    anything = bool(names or opened_sets.dropped())
+    names = [one.name for one in kept]
+    links.say_unknown(opened_sets.SETS, names, "set of published files")
+    chosen = st.multiselect(
+        "Kept sets",
+        names,
+        key=opened_sets.SETS,
+        bind="query-params",
+        max_selections=opened_sets.MOST,
+        placeholder="Choose a set of files" if names else "None yet",
+        disabled=not names,
+    )
+    anything = bool(chosen or opened_sets.dropped())
     opened_sets.panel(expanded=not anything)
     if not anything:
         notices.hint(CHOOSE if kept else NONE_YET)
         return
     opened_sets.say_added()
     for one in kept:
-        if one.name in names:
+        if one.name in chosen:
             opened_sets.head(one)
     opened_sets.visit()
     values = choices.buttons("Values", VALUES, "published_values", help_=VALUES_HELP)
     with notices.telling("imported_open", notices.problem):
-        show(opened_sets.open_(names, corrected=values == "corrected"))
+        opened = opened_sets.open_(chosen, corrected=values == "corrected")
+        notices.small(published_report.summary(opened.files), "imported_summary")
+        for claim in opened.claims:
+            with st.container(key=f"claim_{claim.outcome.replace(' ', '_')}_{claim.name}"):
+                st.text(claim.line)
+        titles = {name: title for name, (title, _) in VIEWS.items()}
+        name = choices.buttons("View", titles, "published_view", hidden=True)
+        VIEWS[name][1](opened)
 
 
 preparation.through_app(main)

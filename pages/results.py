@@ -14,7 +14,6 @@ from ui.published import draft_view
 from ui.results import (
     comparison_view,
     deck_view,
-    document_views,
     opened_runs,
     overview,
     run_list,
@@ -51,11 +50,11 @@ def samples(opened: OpenedRuns) -> None:
 
 
 def quality(opened: OpenedRuns) -> None:
-    if document_views.has_choices(opened):
+    if overview.has_choices(opened):
         st.subheader("Accuracy", anchor=False)
-        document_views.accuracy(opened)
-    document_views.references(opened)
-    document_views.robustness(opened)
+        overview.accuracy(opened)
+    overview.references(opened)
+    overview.robustness(opened)
     if len(opened.labels) > 1 and st.toggle(DRAFTS, key="results_acceptance", bind="query-params"):
         draft_view.show_own(opened)
 
@@ -69,7 +68,7 @@ VIEWS: dict[str, Callable[[OpenedRuns], None]] = {
     "Comparison": comparison_view.show,
     "Samples": samples,
     "Quality": quality,
-    "Export": document_views.export,
+    "Export": overview.export,
 }
 
 

@@ -21,7 +21,7 @@ from engine.models import registry
 from engine.storage import annotations as feedback
 from engine.storage.schemas import Choice, Vote, VotedAnswer
 from ui.compare import blind_vote
-from ui.results import comparison_view, opened_runs, sample_list, sample_view
+from ui.results import comparison_view, opened_runs, sample_view
 from ui.results.opened_runs import OpenedRuns
 from ui.results.sample_view import Result
 from ui.widgets import choices, notices
@@ -72,7 +72,7 @@ def show(opened: OpenedRuns) -> None:
     asked = st.query_params.get(SAMPLE)
     place = names.index(asked) if asked in names else 0
     with st.container(horizontal=True, vertical_alignment="center", key="results_deck_pager"):
-        sample_list.neighbours(names, place, SAMPLE)
+        choices.neighbours(names, place, SAMPLE, st.query_params)
         st.caption(f"{place + 1:,} of {count(len(names), 'sample')}", width="content")
         st.caption(ORDER, width="content")
     if left_out := agreement.answered_by_both(opened.table, *pair) - len(deck):
@@ -99,7 +99,9 @@ def _draw(card: DeckCard, pair: Sequence[Result], votes: Sequence[Vote], blind: 
     """The card as this visit may see it.  Returns whether the names are shown."""
     visit = blind_vote.visit()
     keys = [voted_answer(side.line) for side in pair]
-    turned = blind and turned_by_chance(visit, card.sample, keys[0], keys[1])
+    # By chance, the same for a visit and a sample.
+    draws = [hashlib.sha256(repr((visit, card.sample, key)).encode()).digest() for key in keys]
+    turned = blind and draws[0] > draws[1]
     sides = pair[::-1] if turned else pair
     voted_on = min(keys), max(keys)
     mine = {
@@ -137,12 +139,6 @@ def _draw(card: DeckCard, pair: Sequence[Result], votes: Sequence[Vote], blind: 
 
 def voted_answer(line: Any) -> VotedAnswer:
     return VotedAnswer(str(line["run"]), str(line["model"]), int(line["repeat"]))
-
-
-def turned_by_chance(visit: int, sample: str, a: VotedAnswer, b: VotedAnswer) -> bool:
-    """Whether b is shown on the left: by chance, the same for a visit and a sample."""
-    digests = [hashlib.sha256(repr((visit, sample, key)).encode()).digest() for key in (a, b)]
-    return digests[0] > digests[1]
 
 
 def differences(card: DeckCard, turned: bool) -> str:

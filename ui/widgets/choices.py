@@ -97,3 +97,21 @@ def two(
         for title, key, place, default in zip(titles, keys, st.columns(2), first, strict=True)
     )
     return a, b
+
+
+def neighbours(
+    names: Sequence[str], at: int | None, key: str, chosen: Any, noun: str = " sample"
+) -> None:
+    """Buttons to the names beside place `at` (None: hidden); `chosen` has the choice under `key`:
+    the URL or the session."""
+    before = names[at - 1] if at else None
+    after = names[at + 1] if at is not None and at + 1 < len(names) else None
+    for word, name in (("Previous", before), ("Next", after)):
+        st.button(
+            f"{word}{noun}",
+            key=f"{key}_{word.lower()}",
+            shortcut=word[0],
+            on_click=chosen.update,
+            args=({key: name},),
+            disabled=name is None,
+        )
