@@ -12,22 +12,12 @@ from engine.storage.run_header import HEADER
 from ui.benchmark import run_choice, run_progress_view
 from ui.benchmark.run_choice import RunChoice, choose, words
 from ui.widgets import followed_runs, links, model_picker, notices, preparation
+from ui.widgets.choices import run_and_cancel
 from ui.widgets.followed_runs import Followed
-from ui.widgets.run_settings import run_and_cancel
 from ui.widgets.text import escape
 
 RUN = Followed("benchmark_job", BenchmarkJob)
 LOOK_S = 0.5
-WHAT = (
-    "Runs every chosen model on every chosen sample, one by one or in batches. Each result is "
-    "saved as soon as it is measured."
-)
-EMPTY = (
-    "Choose a dataset and models in the sidebar and press Start (Ctrl+Enter). A run can be "
-    "cancelled, interrupted and resumed at any time, and it continues when this page is closed. "
-    "A run started on the Compare page meanwhile gets the device between two samples. "
-    "From a terminal:"
-)
 EXAMPLE = f"{settings.COMMAND} bench --dataset ROOT --models NAME,NAME --samples 20"
 
 
@@ -87,7 +77,10 @@ def main() -> None:
     with st.sidebar:
         choice = choose(entries)
     st.title("Benchmark", anchor=False)
-    st.caption(WHAT)
+    st.caption(
+        "Runs every chosen model on every chosen sample, one by one or in batches. Each result is "
+        "saved as soon as it is measured."
+    )
     shown = RUN.shown()
     if shown is not None and shown.ended and (rest := rest_of_sweep(shown)):
         shown = rest[0]  # the next run of a sweep
@@ -106,7 +99,12 @@ def main() -> None:
                 "resume it below if it is unfinished.",
                 "lost",
             )
-        notices.hint(EMPTY)
+        notices.hint(
+            "Choose a dataset and models in the sidebar and press Start (Ctrl+Enter). A run can be "
+            "cancelled, interrupted and resumed at any time, and it continues when this page is "
+            "closed. A run started on the Compare page meanwhile gets the device between two "
+            "samples. From a terminal:"
+        )
         command = EXAMPLE
         if choice.plans and choice.dataset:
             command = run_choice.command(choice.plans, choice.dataset, choice.cluster)

@@ -12,9 +12,9 @@ from engine.prompts import COMMON_QUESTIONS, MAX_QUESTION_CHARS
 from engine.types import RunOptions, RunRequest, Sample
 from ui.compare import blind_vote, card_board, compare_tabs, history, shown_inputs
 from ui.widgets import choices, followed_runs, links, model_picker, notices, preparation
+from ui.widgets.choices import pick_repeats, pick_run_options, run_and_cancel
 from ui.widgets.dataset_picker import making, pick_sample
 from ui.widgets.followed_runs import MAX_MODELS
-from ui.widgets.run_settings import pick_repeats, pick_run_options, run_and_cancel
 from ui.widgets.text import escape
 
 QUESTION = "compare_question"

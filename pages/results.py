@@ -23,11 +23,6 @@ from ui.results import (
 from ui.results.opened_runs import OpenedRuns, Source
 from ui.widgets import choices, notices, preparation
 
-NONE_YET = (
-    "There is no run yet. Start one on the Benchmark page or from a terminal. It appears here at "
-    "once, and each result is saved as soon as it is measured:"
-)
-CHOOSE = "Choose one or more runs above."
 NOT_YET = "The chosen run has no results yet: come back when its first sample is done."
 NOTHING = "The chosen run has no results: choose another one above."
 FILES = "Result files of others need no GPU: import them on the page Published files."
@@ -115,12 +110,15 @@ def main() -> None:
     picked = run_list.choose()
     notices.said(run_list.DELETED)
     if picked is None:
-        notices.hint(NONE_YET)
+        notices.hint(
+            "There is no run yet. Start one on the Benchmark page or from a terminal. It appears "
+            "here at once, and each result is saved as soon as it is measured:"
+        )
         st.code(example(), language=None)
         st.page_link("pages/benchmark.py", label="Go to Benchmark")
         notices.small(FILES, "results_files")
     elif not picked:
-        notices.hint(CHOOSE)
+        notices.hint("Choose one or more runs above.")
     else:
         with notices.telling("results_open", notices.problem):
             show(picked)

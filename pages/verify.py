@@ -18,9 +18,9 @@ from engine.verify.report import Report
 from engine.verify.verdict import MAX_RUNS, MAX_TOKENS, MIN_TOKENS, VerifyRequest, choose
 from ui.verify import verdict_board
 from ui.widgets import choices, dataset_picker, followed_runs, links, notices, preparation
+from ui.widgets.choices import pick, run_and_cancel
 from ui.widgets.followed_runs import Followed
 from ui.widgets.model_picker import entries_or_stop, pick_loadable_models, unasked_hosts
-from ui.widgets.run_settings import pick, run_and_cancel
 from ui.widgets.text import count, escape, names_of, queued
 
 JOB = Followed("verify_job", VerifyJob)  # in the session and in the URL

@@ -86,14 +86,14 @@ def _choose(views: Sequence[RunView], labels: dict[str, str], live: bool) -> Non
     if words == OWN_WORDS:
         hint = "A phrase or a word of the answer, or what the model might have said"
         words = st.text_input("Own words", key=OWN, placeholder=hint)
-    able, cost = _cost(view)
+    why = _refusal(registry.find(view.model))
     with st.container(horizontal=True, vertical_alignment="center"):
         if live:
             st.button("Cancel", key="compare_explain_cancel", on_click=JOB.cancel)
-        pressed = not live and st.button("Explain", key="compare_explain_run", disabled=not able)
+        pressed = not live and st.button("Explain", key="compare_explain_run", disabled=bool(why))
         with st.popover("Settings", key="compare_explain_settings"):
             _settings()
-        notices.small(cost, "explain_cost")
+        notices.small(why or _cost(view), "explain_cost")
     if pressed:
         notices.attempt("explain", _start, view, words)
         st.rerun()
@@ -120,23 +120,27 @@ def options() -> ExplainOptions:
     return ExplainOptions(**chosen)
 
 
-def _cost(view: RunView) -> tuple[bool, str]:
-    """Whether the model's answers can be explained; the encodings, prefills and seconds, or why not
-    or why they are not known."""
-    entry, run, able = registry.find(view.model), view.request, False
-    if entry is None:
-        return True, ""
+def _refusal(entry: ModelEntry | None) -> str | None:
+    """Why this model's answers cannot be explained, or None."""
     try:
-        if why := registry.hooked_only(entry):
-            return False, why
-        able = True
+        return None if entry is None else registry.hooked_only(entry)
+    except StageScopeError as error:
+        return str(error)
+
+
+def _cost(view: RunView) -> str:
+    """The encodings, prefills and seconds, or why they are not known."""
+    entry, run = registry.find(view.model), view.request
+    if entry is None:
+        return ""
+    try:
         chosen = options()
         how = repr((run.sample.id, run.how.media, entry.kind))
         shown = _shown(run, entry.kind, how, stamp_of(run.sample))
     except StageScopeError as error:
-        return able, str(error)
+        return str(error)
     batched = entry.family != ANY_FAMILY  # its adapters refuse batches
-    return True, explained.cost_of(chosen, *shown, batched, entry.name).sentence
+    return explained.cost_of(chosen, *shown, batched, entry.name).sentence
 
 
 @st.cache_data(max_entries=64, show_spinner=False)

@@ -27,8 +27,8 @@ from engine.storage.schemas import VotedAnswer
 from engine.types import OFFERED, RunResult, Sample
 from ui.compare import blind_vote
 from ui.widgets import dataset_picker, followed_runs, links, notices, uploads
+from ui.widgets.choices import link_of
 from ui.widgets.followed_runs import EXPLAINED, RUNS, ModelRuns, explains, grouped
-from ui.widgets.run_settings import link_of
 from ui.widgets.text import count, escape, ms, name_of
 
 if TYPE_CHECKING:

@@ -21,8 +21,8 @@ from engine.viewing.event_times import EventRates
 from engine.viewing.playing import PlayableClip
 from engine.viewing.seen_markup import RowHead
 from ui.widgets import choices, contact_sheets, notices
+from ui.widgets.choices import link_of
 from ui.widgets.contact_sheets import BY_FILES
-from ui.widgets.run_settings import link_of
 from ui.widgets.text import count, escape
 
 RATES, ENDS = "compare_rates", "compare_rates_ends"
@@ -30,7 +30,6 @@ SHORT_US = 200_000  # a shorter recording of raw events is shown as a whole
 STEPS = 500  # of the slider, at most
 LENGTH, MOMENT = "compare_window", "compare_moment"
 LENGTHS_MS = ("1", "2", "5", "10", "20", "50", "100", "200", "500", "1000")
-DEFAULT_MS = "20"
 SLIDER_STEPS = 200  # positions of the slider, at most
 KEPT_S = 600  # an event stream leaves the memory when nobody has used it for so long
 
@@ -159,7 +158,7 @@ def _scrubber(sample: Sample, part: Window | None) -> None:
             st.caption(f"Of the window {part}; times count from its first event.")
         lengths = {length: length for length in LENGTHS_MS}
         title = "Window length (ms)"
-        length = int(choices.listed(title, lengths, LENGTH, default=DEFAULT_MS, width=180))
+        length = int(choices.listed(title, lengths, LENGTH, default="20", width=180))
         begin, last = 0.0, stream.duration_ms - length
         if last <= 0:
             st.caption(f"The window holds the whole recording ({stream.duration_ms:,.1f} ms).")

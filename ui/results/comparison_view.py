@@ -19,10 +19,6 @@ from ui.results.opened_runs import OpenedRuns, Source
 from ui.widgets import blocks, choices, links, notices
 from ui.widgets.text import count, escape
 
-ONE = (
-    "A comparison needs two models or two runs: choose another run above, or start one with "
-    "two models on the Benchmark page."
-)
 SAME = "Model A and Model B are the same: choose another Model B."
 PAIRED_HELP = (
     "Samples that both answered. Clips of one sequence overlap in time, so each sequence counts "
@@ -43,7 +39,10 @@ def show(opened: OpenedRuns) -> None:
     if len(opened.sources) == 2:
         _gate(opened)
     if len(opened.labels) < 2:
-        notices.hint(ONE)
+        notices.hint(
+            "A comparison needs two models or two runs: choose another run above, or start one "
+            "with two models on the Benchmark page."
+        )
         return
     a, b = pair(opened)
     if a == b:

@@ -31,7 +31,6 @@ SAMPLE = "results_deck"  # in the URL
 HIDDEN = "Hidden until you vote"
 NAMES = {name: name for name in (HIDDEN, "Shown")}
 NONE = "The two models answered no sample with the same question: choose other models or runs."
-ORDER = "Contradictions first, then the least words in common."
 HELP = (
     "While names are hidden, the sides are shuffled. Blind votes and open votes are counted apart."
 )
@@ -43,7 +42,6 @@ MEANING = (
     "Each vote counts as independent, also several about one sequence: the interval says nothing "
     "about other samples."
 )
-PICTURES = "The pictures that the models were given; their order does not follow the answers."
 NAMED = "results_deck_seen"  # in the session: the pairs whose names were seen
 BUTTONS: dict[Choice, tuple[str, str]] = {  # by side: label, key
     "first": ("A better", "1"),
@@ -74,7 +72,7 @@ def show(opened: OpenedRuns) -> None:
     with st.container(horizontal=True, vertical_alignment="center", key="results_deck_pager"):
         choices.neighbours(names, place, SAMPLE, st.query_params)
         st.caption(f"{place + 1:,} of {count(len(names), 'sample')}", width="content")
-        st.caption(ORDER, width="content")
+        st.caption("Contradictions first, then the least words in common.", width="content")
     if left_out := agreement.answered_by_both(opened.table, *pair) - len(deck):
         notices.small(OTHER_QUESTION.format(count(left_out, "sample")), "deck_left_out")
     votes: list[Vote] = []
@@ -130,7 +128,7 @@ def _draw(card: DeckCard, pair: Sequence[Result], votes: Sequence[Vote], blind: 
     for side in sides:
         entry = registry.find(side.task.model)
         shown[repr((entry and entry.kind, side.run.header.plan.media))] = side
-    st.caption(PICTURES)
+    st.caption("The pictures that the models were given; their order does not follow the answers.")
     for number, (kind, column) in enumerate(zip(sorted(shown), st.columns(2), strict=False)):
         with column:
             sample_view.pictures(shown[kind], f"deck_{number}")

@@ -58,15 +58,7 @@ NOT_EQUAL = (
     "The chosen runs have different length rules: choose First min(N) tokens to compare answers of "
     "equal length."
 )
-NOT_JUDGED = (
-    "No answer can be judged yet: all results failed, or the right options are not known. The "
-    "counts are below."
-)
 LEGEND = "Dots have 95 % intervals where there are at least 6 sequences. Upright marks: chance."
-NO_REFERENCE = (
-    "These runs have no reference answers and no scene attributes to compare with. A "
-    "reference answer is the gpt value of a record's conversations."
-)
 KINDS = {  # format, which also ends the file's name: title, MIME type, content
     "html": ("Report, one HTML file", "text/html", "With charts, readable offline, printable."),
     "zip": (
@@ -133,7 +125,18 @@ def show(found: OpenedRuns) -> None:
     name, some = lens_of(found)
     if some:
         figures = opened_runs.figures(found, name)
-        _bars(found, figures)
+        st.subheader("Stages", anchor=False)
+        shown = model_summary.stage_medians(figures, found.labels)
+        st.altair_chart(charts.stage_bars(shown), alt=charts.stage_words(shown))
+        alone = model_summary.alone(found.table).values()
+        notices.each(alone, "results_alone", notices.small)
+        missing = [
+            f"{label}: {', '.join(absent)}"
+            for label, parts in shown.items()
+            if (absent := [stage for stage in STAGES if stage not in parts])
+        ]
+        if missing:
+            st.caption("Not measured in these results, so not drawn: " + escape("; ".join(missing)))
         _distribution(found, name)
         st.subheader("Figures", anchor=False)
         labels = [label for label in found.labels if any(one.label == label for one in figures)]
@@ -182,21 +185,6 @@ def say_apart(found: OpenedRuns, a: str, b: str) -> None:
     for key, note in zip(keys, machine_loads.couple(found.table, a, b), strict=True):
         if note:
             notices.notice(note, key)
-
-
-def _bars(found: OpenedRuns, figures: tuple[Figure, ...]) -> None:
-    st.subheader("Stages", anchor=False)
-    shown = model_summary.stage_medians(figures, found.labels)
-    st.altair_chart(charts.stage_bars(shown), alt=charts.stage_words(shown))
-    alone = model_summary.alone(found.table).values()
-    notices.each(alone, "results_alone", notices.small)
-    missing = [
-        f"{label}: {', '.join(absent)}"
-        for label, parts in shown.items()
-        if (absent := [stage for stage in STAGES if stage not in parts])
-    ]
-    if missing:
-        st.caption("Not measured in these results, so not drawn: " + escape("; ".join(missing)))
 
 
 def _distribution(found: OpenedRuns, name: LensName) -> None:
@@ -249,7 +237,10 @@ def accuracy(opened: OpenedRuns) -> None:
         st.altair_chart(charts.choices(found.choices, opened.families), alt=words)
         st.caption(LEGEND)
     else:
-        notices.hint(NOT_JUDGED)
+        notices.hint(
+            "No answer can be judged yet: all results failed, or the right options are not known. "
+            "The counts are below."
+        )
     blocks.draw([choice_part.table(found.choices)], "results_accuracy_table")
     with st.expander("How answers are read and counted", key="results_accuracy_meaning"):
         notices.small(choice_part.MEANING, "results_accuracy_meaning")
@@ -278,7 +269,10 @@ def references(opened: OpenedRuns) -> None:
     blocks.draw(document.agreement(found), "results_agreement")
     others = has_choices(opened) or found.robustness
     if not (found.attributes or found.overlaps or others):
-        notices.hint(NO_REFERENCE)
+        notices.hint(
+            "These runs have no reference answers and no scene attributes to compare with. A "
+            "reference answer is the gpt value of a record's conversations."
+        )
 
 
 def export(opened: OpenedRuns) -> None:

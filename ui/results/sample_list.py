@@ -189,22 +189,7 @@ def _table(opened: OpenedRuns, shown: pd.DataFrame, chosen: str | None) -> None:
         rows = [row for row, _ in picked["cells"]] or picked["rows"]
         _open(ids[rows[0]] if rows else None)
 
-    st.dataframe(
-        shown.reset_index(),
-        key=key,
-        on_select=open_row,
-        selection_mode=["single-row", "single-cell"],  # a click anywhere in a row opens it
-        selection_default={"selection": {"rows": [ids.index(chosen)] if chosen in ids else []}},
-        hide_index=True,
-        height=(len(ids) + 1) * ROW_PX + 3,
-        column_config=_columns(opened, shown),
-        placeholder="",
-        alt=f"{count(len(ids), 'sample')} with each model's answer and total time in ms.",
-    )
-
-
-def _columns(opened: OpenedRuns, shown: pd.DataFrame) -> dict[str, Any]:
-    """An answer has its label as its head; the total beside it is just "ms"."""
+    # An answer has its label as its head; the total beside it is just "ms".
     text, figure = st.column_config.TextColumn, st.column_config.NumberColumn
     # Wide enough for a model and a minute; four answers fit into a window of 1400 px.
     columns: dict[str, Any] = {"sample": text(width=60), "sequence": text(width=75)}
@@ -215,7 +200,18 @@ def _columns(opened: OpenedRuns, shown: pd.DataFrame) -> dict[str, Any]:
         columns[f"{label}: answer"] = text(label, width=226, help=label)
         total = figure("ms", format="%.1f", width=62, help=f"Total time of {label}, first repeat.")
         columns[f"{label}: total (ms)"] = total
-    return columns
+    st.dataframe(
+        shown.reset_index(),
+        key=key,
+        on_select=open_row,
+        selection_mode=["single-row", "single-cell"],  # a click anywhere in a row opens it
+        selection_default={"selection": {"rows": [ids.index(chosen)] if chosen in ids else []}},
+        hide_index=True,
+        height=(len(ids) + 1) * ROW_PX + 3,
+        column_config=columns,
+        placeholder="",
+        alt=f"{count(len(ids), 'sample')} with each model's answer and total time in ms.",
+    )
 
 
 def _open(sample: str | None) -> None:
