@@ -158,7 +158,6 @@ def pick_repeats() -> int:
     return int(found)
 
 
-# Shared by several pages.
 def link_of(page: str, name: str) -> str:
     """The key of an option's widget, which is its name in page addresses."""
     if (page, name) == ("compare", "window"):  # "compare_window" is the scrubber's length
