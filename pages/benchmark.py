@@ -9,25 +9,15 @@ import streamlit as st
 from engine import settings
 from engine.jobs.benchmark_job import BenchmarkJob, sweep_jobs
 from engine.storage.run_header import HEADER
-from ui.benchmark import run_choice, run_progress_view, unfinished_runs
+from ui.benchmark import run_choice, run_progress_view
 from ui.benchmark.run_choice import RunChoice, choose, words
 from ui.widgets import followed_runs, links, model_picker, notices, preparation
+from ui.widgets.choices import run_and_cancel
 from ui.widgets.followed_runs import Followed
-from ui.widgets.run_settings import run_and_cancel
 from ui.widgets.text import escape
 
 RUN = Followed("benchmark_job", BenchmarkJob)
 LOOK_S = 0.5
-WHAT = (
-    "Runs every chosen model on every chosen sample, one by one or in batches. Each result is "
-    "saved as soon as it is measured."
-)
-EMPTY = (
-    "Choose a dataset and models in the sidebar and press Start (Ctrl+Enter). A run can be "
-    "cancelled, interrupted and resumed at any time, and it continues when this page is closed. "
-    "A run started on the Compare page meanwhile gets the device between two samples. "
-    "From a terminal:"
-)
 EXAMPLE = f"{settings.COMMAND} bench --dataset ROOT --models NAME,NAME --samples 20"
 
 
@@ -60,15 +50,6 @@ def rest_of_sweep(shown: BenchmarkJob | None) -> list[BenchmarkJob]:
     return [job for job in RUN.live() if job.sweep == shown.sweep and job is not shown]
 
 
-def followed() -> BenchmarkJob | None:
-    """The shown run; in a sweep, the next one once it has ended."""
-    shown = RUN.shown()
-    if shown is not None and shown.ended and (rest := rest_of_sweep(shown)):
-        RUN.show(rest[0])
-        return rest[0]
-    return shown
-
-
 def board(job: BenchmarkJob, live: bool) -> None:
     """The shown run, refreshed until it ends.  live: what the buttons show."""
     known = job.folder is not None
@@ -91,50 +72,51 @@ def board(job: BenchmarkJob, live: bool) -> None:
         links.to_results(label, begun, results_view="Quality")
 
 
-def others(shown: BenchmarkJob | None) -> None:
-    for job in RUN.live():
-        if job is shown:
-            continue
-        said = f"{job.title}: {run_progress_view.doing(job, job.seen)}"
-        with st.container(horizontal=True, vertical_alignment="center"):
-            notices.small(said, f"other_{job.id}")
-            st.button("Show", key=f"benchmark_show_{job.id}", on_click=RUN.show, args=(job,))
-
-
-def hint(choice: RunChoice) -> None:
-    """What to do while no run is shown, and the command that does it."""
-    if RUN.lost():
-        notices.notice(
-            "The run in this link is no longer active on this server: open its results, or "
-            "resume it below if it is unfinished.",
-            "lost",
-        )
-    notices.hint(EMPTY)
-    command = EXAMPLE
-    if choice.plans and choice.dataset:
-        command = run_choice.command(choice.plans, choice.dataset, choice.cluster)
-    st.code(command, language=None)
-
-
 def main() -> None:
     entries = model_picker.entries_or_stop()
     with st.sidebar:
         choice = choose(entries)
     st.title("Benchmark", anchor=False)
-    st.caption(WHAT)
-    shown = followed()
+    st.caption(
+        "Runs every chosen model on every chosen sample, one by one or in batches. Each result is "
+        "saved as soon as it is measured."
+    )
+    shown = RUN.shown()
+    if shown is not None and shown.ended and (rest := rest_of_sweep(shown)):
+        shown = rest[0]  # the next run of a sweep
+        RUN.show(shown)
     live = shown is not None and not shown.ended
     buttons(choice, live)
     stopped = shown is not None and shown.state in ("cancelled", "failed")
     if stopped:  # Resume is beside Start, not below all that the run has measured
-        unfinished_runs.show(shown, RUN, choice)
+        run_progress_view.unfinished(shown, RUN, choice)
     if shown is not None:
         board(shown, live)
     else:
-        hint(choice)
-    others(shown)
+        if RUN.lost():
+            notices.notice(
+                "The run in this link is no longer active on this server: open its results, or "
+                "resume it below if it is unfinished.",
+                "lost",
+            )
+        notices.hint(
+            "Choose a dataset and models in the sidebar and press Start (Ctrl+Enter). A run can be "
+            "cancelled, interrupted and resumed at any time, and it continues when this page is "
+            "closed. A run started on the Compare page meanwhile gets the device between two "
+            "samples. From a terminal:"
+        )
+        command = EXAMPLE
+        if choice.plans and choice.dataset:
+            command = run_choice.command(choice.plans, choice.dataset, choice.cluster)
+        st.code(command, language=None)
+    for job in RUN.live():
+        if job is not shown:
+            said = f"{job.title}: {run_progress_view.doing(job, job.seen)}"
+            with st.container(horizontal=True, vertical_alignment="center"):
+                notices.small(said, f"other_{job.id}")
+                st.button("Show", key=f"benchmark_show_{job.id}", on_click=RUN.show, args=(job,))
     if not stopped:
-        unfinished_runs.show(shown, RUN, choice)
+        run_progress_view.unfinished(shown, RUN, choice)
 
 
 preparation.through_app(main)

@@ -12,10 +12,9 @@ from engine.prompts import COMMON_QUESTIONS, MAX_QUESTION_CHARS
 from engine.types import RunOptions, RunRequest, Sample
 from ui.compare import blind_vote, card_board, compare_tabs, history, shown_inputs
 from ui.widgets import choices, followed_runs, links, model_picker, notices, preparation
-from ui.widgets.dataset_picker import making
+from ui.widgets.choices import pick_repeats, pick_run_options, run_and_cancel
+from ui.widgets.dataset_picker import making, pick_sample
 from ui.widgets.followed_runs import MAX_MODELS
-from ui.widgets.run_settings import pick_repeats, pick_run_options, run_and_cancel
-from ui.widgets.sample_picker import pick_sample
 from ui.widgets.text import escape
 
 QUESTION = "compare_question"
@@ -120,16 +119,6 @@ def _missing(choice: CompareChoice) -> str:
     return "Run needs a sample: choose one in the sidebar, or drop your own files there."
 
 
-def say_changes(choice: CompareChoice) -> None:
-    """A sentence and Run if the choice differs from that of the shown runs."""
-    shown = [view.request for view in followed_runs.views()]
-    try:
-        found = shown_inputs.changes(shown, choice.sample, choice.requests())
-    except StageScopeError:  # no question: Run says why
-        found = ("question",) if shown else ()
-    shown_inputs.banner(found, choice.sample, choice.ready and not followed_runs.live())
-
-
 def start(choice: CompareChoice) -> str:
     """Starts the runs if Run was pressed, before any button is drawn: they then show it without
     another run of the page.  What is wrong with the choice, or ""."""
@@ -152,7 +141,13 @@ def main() -> None:
     choice, problem, live = choose(entries)
     if problem:
         notices.problem(problem, "run")
-    say_changes(choice)
+    # A sentence and Run if the choice differs from that of the shown runs.
+    requests = [view.request for view in followed_runs.views()]
+    try:
+        changed = shown_inputs.changes(requests, choice.sample, choice.requests())
+    except StageScopeError:  # no question: Run says why
+        changed = ("question",) if requests else ()
+    shown_inputs.banner(changed, choice.sample, choice.ready and not followed_runs.live())
     names = [view.model for view in followed_runs.views()]
     entries = model_picker.on_page(entries, choice.models, names)
     named = {entry.name: entry for entry in entries}

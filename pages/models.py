@@ -16,13 +16,14 @@ from engine.report import card_rows
 from engine.served import capabilities
 from engine.storage.schemas import UNVERIFIED, Standing
 from engine.verify import certificates
-from ui.compare import cards, trust_badges
-from ui.models import memory_view, model_actions
+from ui.compare import trust_badges
+from ui.models import memory_view
 from ui.models.memory_view import facts
-from ui.verify import kept_certificates
+from ui.verify import verdict_board
 from ui.widgets import notices, preparation
 from ui.widgets.dataset_picker import on_loopback
 from ui.widgets.model_picker import entries_or_stop, installed
+from ui.widgets.text import escape
 
 COLUMNS = 3
 AT_A_GLANCE = ("Parameters", "Runs in")  # the other rows of a card are folded
@@ -39,7 +40,7 @@ def show(entry: ModelEntry) -> None:
     reason = registry.unavailable(entry)
     proof = certificates.covering(entry) if reason is None else None
     with notices.frame(entry.colour, entry.name):
-        cards.heading(entry)
+        heading(entry)
         if reason is not None and not installed(entry):
             show_absent(entry, reason)
             return
@@ -60,7 +61,7 @@ def show(entry: ModelEntry) -> None:
             modes = registry.hooked_only(entry)
             need = registry.needed(entry)
         hashable = card is not None and not card.digest
-        model_actions.show(entry, loadable=reason is None, hashable=hashable)
+        memory_view.actions(entry, loadable=reason is None, hashable=hashable)
         rows = card_rows.rows(entry, card)
         glance = [row for row in rows if row[0] in AT_A_GLANCE]
         rest = [row for row in rows if row[0] not in AT_A_GLANCE]
@@ -76,6 +77,15 @@ def show(entry: ModelEntry) -> None:
             verify_link(entry, proof)
 
 
+def heading(entry: ModelEntry) -> None:
+    """A model's name, and whether it is a demo."""
+    with st.container(horizontal=True, vertical_alignment="center", gap="small"):
+        st.subheader(escape(entry.label), anchor=False, width="content")
+        if entry.demo:
+            help_ = "A small checkpoint that ships with StageScope, trained on drawn scenes."
+            st.badge("demo", color="gray", help=help_)
+
+
 def proof_badge(proof: Standing | None) -> None:
     words, colour, help_text = trust_badges.certificate_badge(proof or UNVERIFIED)
     st.badge(words, color=colour, help=help_text)
@@ -84,7 +94,7 @@ def proof_badge(proof: Standing | None) -> None:
 def verify_link(entry: ModelEntry, proof: Standing | None) -> None:
     query = {"verify_models": entry.label}
     if proof and proof.certificate:
-        query = {kept_certificates.HASH: proof.certificate}
+        query = {verdict_board.HASH: proof.certificate}
     label = "Show the certificate →" if proof else "Verify this model →"
     st.page_link("pages/verify.py", label=label, query_params=query)
 
@@ -92,7 +102,7 @@ def verify_link(entry: ModelEntry, proof: Standing | None) -> None:
 def show_server(entry: ModelEntry, server: Server) -> None:
     reason, asked = registry.unavailable(entry), f"models_ask_{entry.name}"
     with notices.frame(entry.colour, entry.name):
-        cards.heading(entry)
+        heading(entry)
         said = capabilities.kept(server)
         if st.session_state.get(asked):
             with st.spinner(f"Asking {server.host} …"):

@@ -1,25 +1,32 @@
 """Published files: result files of others, checked, corrected and compared with their claims."""
 
 import shlex
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from functools import partial
+from typing import Any
 
+import altair as alt
 import streamlit as st
 
 from engine import settings
+from engine.palette import STAGE_COLOURS
 from engine.published.claims import published_report
+from engine.published.claims.headlines import Headline
 from engine.published.claims.waterfall import named, waterfall
 from engine.published.read import ResultFile, file_summary, imported_sets
-from engine.quoting import listed
+from engine.quoting import listed, times
 from engine.report import charts
 from engine.report.blocks import Block, ChartBlock, Heading, Paragraph
-from ui.published import audit_view, draft_view, opened_sets, published_charts
+from ui.published import audit_view, draft_view, opened_sets
 from ui.published.opened_sets import OpenedSets
 from ui.widgets import blocks, choices, links, notices, preparation
 from ui.widgets.text import escape
 
 CHOOSE = "Choose a kept set, or import files. That needs no GPU."
 NONE_YET = "Import result files of the original benchmark. That needs no GPU."
+DECODING = {"fewer tokens": "decode: number of tokens", "time per token": "decode: time per token",
+             "prefill": "decode: prefill"}  # fmt: skip
+TICKS = (0.5, 1, 2, 3, 5, 10, 30, 100, 300, 1000)
 VALUES = {"corrected": "Corrected", "recorded": "As recorded"}
 VALUES_HELP = (
     "As recorded: ratios, charts and names as in the files. Corrected: missing tokens are added, "
@@ -33,30 +40,6 @@ REPORTS = {
 }
 
 
-def chosen(kept: Sequence[imported_sets.Kept]) -> list[str]:
-    names = [one.name for one in kept]
-    links.say_unknown(opened_sets.SETS, names, "set of published files")
-    return st.multiselect(
-        "Kept sets",
-        names,
-        key=opened_sets.SETS,
-        bind="query-params",
-        max_selections=opened_sets.MOST,
-        placeholder="Choose a set of files" if names else "None yet",
-        disabled=not names,
-    )
-
-
-def show(opened: OpenedSets) -> None:
-    notices.small(published_report.summary(opened.files), "imported_summary")
-    for claim in opened.claims:
-        with st.container(key=f"claim_{claim.outcome.replace(' ', '_')}_{claim.name}"):
-            st.text(claim.line)
-    titles = {name: title for name, (title, _) in VIEWS.items()}
-    name = choices.buttons("View", titles, "published_view", hidden=True)
-    VIEWS[name][1](opened)
-
-
 def claims(opened: OpenedSets) -> None:
     """The three claims of the benchmark's design documents beside the files' evidence."""
     shown = "corrected values" if opened.corrected else "values as recorded"
@@ -68,9 +51,41 @@ def claims(opened: OpenedSets) -> None:
     )
     for headline in opened.claims:
         st.subheader(escape(headline.claim), anchor=False)
-        chart = published_charts.claim(headline, opened.corrected)
+        chart = claim_chart(headline, opened.corrected)
         parts = [*chart, *published_report.claim_blocks(headline)]
         blocks.draw(parts, f"imported_claim_{headline.name}")
+
+
+def claim_chart(headline: Headline, corrected: bool) -> list[ChartBlock]:
+    """Ratios on a log scale, with lines at the claimed ratio and at 1 (equally fast).  A row per
+    file with both times has the interval of the median over clips."""
+    rows: list[dict[str, Any]] = []
+    for one in headline.evidence:
+        ratio, span = one.ratio(corrected), one.paired
+        if ratio is not None and ratio > 0 and not one.doubted:
+            low, high = (span.low, span.high) if span else (ratio, ratio)
+            row = {"name": one.file, "other": one.other, "value": ratio, "low": low, "high": high}
+            rows.append(row | {"colour": STAGE_COLOURS["load"]})
+    if not rows:
+        return []
+    low = 0.9 * min(0.5, *(min(row["value"], row["low"]) for row in rows))
+    high = 1.3 * max(headline.stated, *(max(row["value"], row["high"]) for row in rows))
+    ticks = [tick for tick in TICKS if low <= tick <= high]
+    told = (f"{row['name']}: {times(row['value'])} against {row['other']}." for row in rows)
+    return [
+        ChartBlock(
+            " ".join([f"{headline.claim}.", headline.verdict, *told]),
+            lambda: charts.intervals(
+                rows,
+                ["other model's time / EventGPT's", "(log scale; grey line: equally fast)"],
+                {"name:N": "File", "other:N": "Against", "value:Q": "Ratio of means"},
+                equal=1.0,
+                limits={headline.stated: f"claimed: {headline.stated:g}x"},
+                scale=alt.Scale(type="log", domain=[low, high], nice=False),
+                axis=alt.Axis(values=ticks[:: 1 + len(ticks) // 9]),  # at most 8
+            ),
+        )
+    ]
 
 
 def figures(opened: OpenedSets) -> None:
@@ -81,7 +96,11 @@ def figures(opened: OpenedSets) -> None:
     told = published_report.figure_blocks(file, corrected)
     difference = published_report.difference_blocks([file], corrected)
     fall = waterfall(file, corrected)
-    chart = [published_charts.difference(fall)] if fall and not fall.nonsense else []
+    chart = []
+    if fall and not fall.nonsense:  # from the slow total to the fast one
+        steps = [(DECODING.get(name, name), -ms) for name, ms in fall.parts.items()]
+        steps = [(fall.slow, fall.slow_ms), *steps, (fall.fast, fall.fast_ms)]
+        chart = [ChartBlock(charts.waterfall_words(steps), lambda: charts.waterfall(steps))]
     blocks.draw([*told, *_bars(file, corrected), *difference, *chart], "imported_figures")
     if st.toggle("Every record", key="published_records", bind="query-params"):
         mode = "corrected" if corrected else "as recorded"
@@ -132,20 +151,37 @@ VIEWS: dict[str, tuple[str, Callable[[OpenedSets], None]]] = {
 def main() -> None:
     st.title("Published files", anchor=False)
     kept = imported_sets.listing()
-    names = chosen(kept)
-    anything = bool(names or opened_sets.dropped())
+    names = [one.name for one in kept]
+    links.say_unknown(opened_sets.SETS, names, "set of published files")
+    chosen = st.multiselect(
+        "Kept sets",
+        names,
+        key=opened_sets.SETS,
+        bind="query-params",
+        max_selections=opened_sets.MOST,
+        placeholder="Choose a set of files" if names else "None yet",
+        disabled=not names,
+    )
+    anything = bool(chosen or opened_sets.dropped())
     opened_sets.panel(expanded=not anything)
     if not anything:
         notices.hint(CHOOSE if kept else NONE_YET)
         return
     opened_sets.say_added()
     for one in kept:
-        if one.name in names:
+        if one.name in chosen:
             opened_sets.head(one)
     opened_sets.visit()
     values = choices.buttons("Values", VALUES, "published_values", help_=VALUES_HELP)
     with notices.telling("imported_open", notices.problem):
-        show(opened_sets.open_(names, corrected=values == "corrected"))
+        opened = opened_sets.open_(chosen, corrected=values == "corrected")
+        notices.small(published_report.summary(opened.files), "imported_summary")
+        for claim in opened.claims:
+            with st.container(key=f"claim_{claim.outcome.replace(' ', '_')}_{claim.name}"):
+                st.text(claim.line)
+        titles = {name: title for name, (title, _) in VIEWS.items()}
+        name = choices.buttons("View", titles, "published_view", hidden=True)
+        VIEWS[name][1](opened)
 
 
 preparation.through_app(main)

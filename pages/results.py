@@ -14,7 +14,6 @@ from ui.published import draft_view
 from ui.results import (
     comparison_view,
     deck_view,
-    document_views,
     opened_runs,
     overview,
     run_list,
@@ -24,11 +23,6 @@ from ui.results import (
 from ui.results.opened_runs import OpenedRuns, Source
 from ui.widgets import choices, notices, preparation
 
-NONE_YET = (
-    "There is no run yet. Start one on the Benchmark page or from a terminal. It appears here at "
-    "once, and each result is saved as soon as it is measured:"
-)
-CHOOSE = "Choose one or more runs above."
 NOT_YET = "The chosen run has no results yet: come back when its first sample is done."
 NOTHING = "The chosen run has no results: choose another one above."
 FILES = "Result files of others need no GPU: import them on the page Published files."
@@ -51,11 +45,11 @@ def samples(opened: OpenedRuns) -> None:
 
 
 def quality(opened: OpenedRuns) -> None:
-    if document_views.has_choices(opened):
+    if overview.has_choices(opened):
         st.subheader("Accuracy", anchor=False)
-        document_views.accuracy(opened)
-    document_views.references(opened)
-    document_views.robustness(opened)
+        overview.accuracy(opened)
+    overview.references(opened)
+    overview.robustness(opened)
     if len(opened.labels) > 1 and st.toggle(DRAFTS, key="results_acceptance", bind="query-params"):
         draft_view.show_own(opened)
 
@@ -69,7 +63,7 @@ VIEWS: dict[str, Callable[[OpenedRuns], None]] = {
     "Comparison": comparison_view.show,
     "Samples": samples,
     "Quality": quality,
-    "Export": document_views.export,
+    "Export": overview.export,
 }
 
 
@@ -116,12 +110,15 @@ def main() -> None:
     picked = run_list.choose()
     notices.said(run_list.DELETED)
     if picked is None:
-        notices.hint(NONE_YET)
+        notices.hint(
+            "There is no run yet. Start one on the Benchmark page or from a terminal. It appears "
+            "here at once, and each result is saved as soon as it is measured:"
+        )
         st.code(example(), language=None)
         st.page_link("pages/benchmark.py", label="Go to Benchmark")
         notices.small(FILES, "results_files")
     elif not picked:
-        notices.hint(CHOOSE)
+        notices.hint("Choose one or more runs above.")
     else:
         with notices.telling("results_open", notices.problem):
             show(picked)

@@ -16,12 +16,11 @@ from engine.prompts import MAX_QUESTION_CHARS
 from engine.types import OPTIONS
 from engine.verify.report import Report
 from engine.verify.verdict import MAX_RUNS, MAX_TOKENS, MIN_TOKENS, VerifyRequest, choose
-from ui.verify import kept_certificates
-from ui.verify.verdict_board import Board
+from ui.verify import verdict_board
 from ui.widgets import choices, dataset_picker, followed_runs, links, notices, preparation
+from ui.widgets.choices import pick, run_and_cancel
 from ui.widgets.followed_runs import Followed
 from ui.widgets.model_picker import entries_or_stop, pick_loadable_models, unasked_hosts
-from ui.widgets.run_settings import pick, run_and_cancel
 from ui.widgets.text import count, escape, names_of, queued
 
 JOB = Followed("verify_job", VerifyJob)  # in the session and in the URL
@@ -39,29 +38,6 @@ EMPTY = (
     "result that cannot be told apart from noise stays open. The outcome is saved as a "
     "certificate. A served model is compared with the same checkpoint on this machine."
 )
-
-
-def choose_all(entries: Sequence[ModelEntry]) -> tuple[Dataset | None, dict[str, Any]]:
-    """The sidebar: the dataset, and what a VerifyRequest takes."""
-    dataset = dataset_picker.choose("verify")
-    models = pick_loadable_models(entries, "verify")
-    asked: dict[str, Any] = {"models": tuple(model.name for model in models), "samples": ()}
-    if dataset is None:  # keeps a link's number while the demo scenes are made
-        st.number_input("Samples", value=None, key="verify_no_samples", disabled=True)
-    else:
-        most = len(dataset.samples)
-        label, usual = f"Samples (of {most:,})", min(SAMPLES, most)
-        number = choices.number(label, "verify_samples", 1, most, usual, SAMPLES_HELP)
-        asked["samples"] = choose(dataset.samples, int(number))
-    usual = VerifyRequest.runs
-    asked["runs"] = int(choices.number("Warm runs", "verify_runs", 1, MAX_RUNS, usual, RUNS_HELP))
-    with st.expander("Question, length, pictures", key="verify_question_box"):
-        key, most = "verify_question", MAX_QUESTION_CHARS
-        asked["prompt"] = choices.question("Question", key, max_chars=most)
-        usual = VerifyRequest.max_new_tokens
-        asked["max_new_tokens"] = pick("verify", "max_new_tokens", usual, TOKENS)
-        asked["extent"] = pick("verify", "extent", VerifyRequest.extent)
-    return dataset, asked
 
 
 def buttons(
@@ -98,11 +74,11 @@ def show_job(shown: VerifyJob | None, live: bool, entries: Sequence[ModelEntry])
                     "lost",
                 )
             notices.hint(EMPTY)
-        kept_certificates.listed(entries)
+        verdict_board.listed(entries)
         return
     state = st.empty()
-    board = Board(shown.report, entries, "verify")
-    kept_certificates.listed(entries, shown.certificate["hash"] if shown.certificate else "")
+    board = verdict_board.Board(shown.report, entries, "verify")
+    verdict_board.listed(entries, shown.certificate["hash"] if shown.certificate else "")
     while True:
         ended, found = shown.ended, shown.report
         _status(shown, ended, found, state)
@@ -143,7 +119,26 @@ def _doing(job: VerifyJob) -> str:
 def main() -> None:
     entries = entries_or_stop()
     with st.sidebar:
-        dataset, asked = choose_all(entries)
+        dataset = dataset_picker.choose("verify")
+        models = pick_loadable_models(entries, "verify")
+        # What a VerifyRequest takes.
+        asked: dict[str, Any] = {"models": tuple(model.name for model in models), "samples": ()}
+        if dataset is None:  # keeps a link's number while the demo scenes are made
+            st.number_input("Samples", value=None, key="verify_no_samples", disabled=True)
+        else:
+            most = len(dataset.samples)
+            label, usual = f"Samples (of {most:,})", min(SAMPLES, most)
+            number = choices.number(label, "verify_samples", 1, most, usual, SAMPLES_HELP)
+            asked["samples"] = choose(dataset.samples, int(number))
+        usual = VerifyRequest.runs
+        runs = choices.number("Warm runs", "verify_runs", 1, MAX_RUNS, usual, RUNS_HELP)
+        asked["runs"] = int(runs)
+        with st.expander("Question, length, pictures", key="verify_question_box"):
+            key, most = "verify_question", MAX_QUESTION_CHARS
+            asked["prompt"] = choices.question("Question", key, max_chars=most)
+            usual = VerifyRequest.max_new_tokens
+            asked["max_new_tokens"] = pick("verify", "max_new_tokens", usual, TOKENS)
+            asked["extent"] = pick("verify", "extent", VerifyRequest.extent)
     st.title("Verify", anchor=False)
     shown = JOB.shown()
     live = shown is not None and not shown.ended

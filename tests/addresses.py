@@ -8,7 +8,7 @@ from pathlib import Path
 from urllib.parse import quote
 
 from engine.types import OFFERED
-from ui.widgets.run_settings import link_of
+from ui.widgets.choices import link_of
 
 ROOT = Path(__file__).resolve().parents[1]
 PAGES = ("compare", "benchmark", "verify", "results", "published", "models")

@@ -59,7 +59,7 @@ def widgets_and_links() -> None:
         import streamlit as st
 
         from engine.storage.plan import Plan
-        from ui.widgets.run_settings import pick_box, pick_run_options
+        from ui.widgets.choices import pick_box, pick_run_options
 
         st.text(
             f"{pick_run_options()[0].grain} {pick_box('benchmark', 'pipeline', Plan)[0]['grain']}"

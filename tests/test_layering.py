@@ -198,7 +198,7 @@ def test_importing_loads_neither_torch_nor_streamlit(module: str) -> None:
 
 @LOADS
 def test_the_first_page_is_drawn_without_charts_and_models() -> None:
-    parts = "ui.compare.compare_tabs, ui.compare.history, ui.widgets.sample_picker"
+    parts = "ui.compare.compare_tabs, ui.compare.history, ui.widgets.dataset_picker"
     assert loaded_by(parts) == "['streamlit']"
 
 

@@ -14,7 +14,7 @@ from streamlit.testing.v1 import AppTest
 
 from engine import settings
 from engine.jobs.queue import Job
-from ui.widgets import preparation, run_settings
+from ui.widgets import choices, preparation
 
 ROOT = Path(__file__).resolve().parents[2]
 Open = Callable[..., AppTest]
@@ -86,7 +86,7 @@ def ends_meanwhile(monkeypatch: pytest.MonkeyPatch) -> Ends:
             job.state = "done"
             return pressed
 
-        draw = run_settings.run_and_cancel
-        monkeypatch.setattr(run_settings, "run_and_cancel", drawn)
+        draw = choices.run_and_cancel
+        monkeypatch.setattr(choices, "run_and_cancel", drawn)
 
     return arrange

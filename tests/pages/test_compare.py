@@ -44,7 +44,7 @@ from tests.pages.reading import (
     told,
 )
 from tests.report.test_bundle import unpacked
-from ui.compare import cards, shown_inputs
+from ui.compare import card_board, shown_inputs
 from ui.compare.compare_tabs import AGREEMENT, DRAFT
 from ui.widgets import dataset_picker, followed_runs, preparation, uploads
 
@@ -98,7 +98,7 @@ def test_a_figure_told_twice_is_the_same(app: Open, monkeypatch: pytest.MonkeyPa
     found = told_twice(at)
     assert len(found) == 6 and {len(values) for values in found.values()} == {1}
     assert f"<h2>{verdict_of(at).headline}</h2>" in html(at)
-    monkeypatch.setattr(cards, "ms", lambda value: f"{value + 1:.1f} ms")  # a planted one
+    monkeypatch.setattr(card_board, "ms", lambda value: f"{value + 1:.1f} ms")  # a planted one
     assert max(len(values) for values in told_twice(at.run()).values()) == 2
 
 

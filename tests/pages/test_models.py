@@ -19,7 +19,7 @@ from tests.pages.conftest import Open
 from tests.pages.reading import html, texts
 from tests.tiny import unload_all
 from tests.ui.verify.made import PLACE, certificate
-from ui.models import model_actions
+from ui.models import memory_view
 
 NAME = "tiny-llava"
 Plant = Callable[..., None]
@@ -30,7 +30,7 @@ def nothing_loaded(tiny_models: Path) -> Iterator[None]:
     unload_all()
     jobs.manager.cache_clear()  # cards tell of the last job of each model
     yield
-    for job in model_actions.JOBS.live():
+    for job in memory_view.JOBS.live():
         job.cancel()
 
 
@@ -48,7 +48,7 @@ def keys(at: AppTest) -> set[str]:
 
 def wait() -> None:
     """Until no job of a model is under way."""
-    for job in model_actions.JOBS.live():
+    for job in memory_view.JOBS.live():
         waiting.wait(job)
 
 

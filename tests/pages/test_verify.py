@@ -14,7 +14,7 @@ from engine.verify.verdict import CHECKS, coverage_of
 from tests.pages.conftest import Open, quantize
 from tests.pages.reading import captions, html, texts
 from tests.ui.verify.made import A, certificate, verdicts
-from ui.verify import evidence, kept_certificates, verify_charts
+from ui.verify import evidence, verdict_board, verify_charts
 
 PAGE = "pages/verify.py"
 ONE = {"models": ["Tiny llava"], "samples": "1", "runs": "1", "tokens": "8"}
@@ -147,7 +147,7 @@ def test_what_is_not_proved_is_one_short_list(app: Open, verified: AppTest) -> N
 
 
 def test_a_link_opens_a_certificate_that_is_not_among_the_newest(app: Open, kept: str) -> None:
-    for number in range(kept_certificates.FEW):
+    for number in range(verdict_board.FEW):
         newer = certificate(name=f"model{number}")
         newer["made"] = f"2099-01-01T00:00:0{number}+00:00"
         newer["hash"] = certificates.content_hash(newer)

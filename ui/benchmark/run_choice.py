@@ -25,8 +25,8 @@ from engine.storage.plan import MAX_BATCH, MAX_REPEAT, MAX_WARMUP, Order, Plan, 
 from engine.storage.run_store import RESULTS, RunInfo, Stamp
 from engine.types import MAX_NEW_TOKENS, OPTIONS, DecodeConfig
 from ui.widgets import choices, dataset_picker, notices
+from ui.widgets.choices import BOXES, pick_box
 from ui.widgets.model_picker import pick_loadable_models, unasked_hosts
-from ui.widgets.run_settings import BOXES, pick_box
 from ui.widgets.text import count
 
 PLACES = {"ray": "Ray", "here": "This process"}

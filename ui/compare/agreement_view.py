@@ -18,8 +18,7 @@ from engine.report.blocks import ReportTable
 from engine.types import Sample
 from ui.compare import run_bars
 from ui.widgets import blocks, choices, marked_text, notices
-from ui.widgets.text import count
-from ui.widgets.text import escape as literal
+from ui.widgets.text import count, escape
 
 WORDS = "compare_words"  # in the URL
 # verdict -> (symbol, style, word); the word is for readers who do not see the symbol
@@ -52,7 +51,7 @@ def _known(sample: Sample) -> None:
         st.caption("Scene attributes")
         with st.container(horizontal=True, gap="medium"):
             for name, value in sample.truth.items():
-                st.metric(literal(name), literal(value), width="content")
+                st.metric(escape(name), escape(value), width="content")
 
 
 def line(compared: Sequence[ComparedModel]) -> str:

@@ -4,10 +4,12 @@ answers, and the stage bars, which grow while models run; and what a screen read
 Results stay until the next Run, with the settings they belong to, even if the sidebar changes.  A
 live region speaks only if it was on the page before its words.  Streamlit keeps a container with a
 key in the document, and a constant script makes it the live region; sentences go through st.text.
+
+Model output, errors and file names go through st.text, which shows every character literally.
 """
 
 from collections.abc import Callable, Mapping, Sequence
-from html import escape
+from html import escape as escape_html
 
 import streamlit as st
 from streamlit.delta_generator import DeltaGenerator
@@ -16,13 +18,19 @@ from engine.analysis.compared import ComparedModel, RunVerdict, verdict
 from engine.jobs.run_job import RunView
 from engine.models import registry
 from engine.models.checkpoint import ModelEntry
-from engine.types import Sample
-from ui.compare import agreement_view, blind_vote, cards, run_bars, shown_inputs
+from engine.types import COLD_VISION, RunRequest, Sample
+from engine.verify import certificates
+from ui.compare import agreement_view, blind_vote, run_bars, shown_inputs, trust_badges
 from ui.compare.run_bars import RunBar
 from ui.widgets import followed_runs, notices
 from ui.widgets.followed_runs import MAX_MODELS
-from ui.widgets.text import ms, name_of
+from ui.widgets.text import count, escape, marked, ms, name_of, queued, rate
 
+# The containers of a card that are filled later: "stream" has the growing answer and keeps its end
+# in view, "answer" the whole one.
+CardSlot = dict[str, DeltaGenerator]
+PARTS = ("head", "figures", "trust", "stream", "answer", "notes")
+STOPPING = {"compile": "compiling", "loading": "loading"}  # steps that cannot be interrupted
 _POLITE = """<span></span><script>
 for (const region of document.querySelectorAll('[class*="st-key-spoken"]')) {
   region.setAttribute("role", "status");
@@ -44,9 +52,9 @@ def markup(found: RunVerdict, compared: Sequence[ComparedModel] = ()) -> str:
     above = agreement_view.meaningless(compared)
     head = found.headline
     below = filter(None, (found.reason, agreement_view.line(compared)))
-    lines = [f"<p>{escape(above)}</p>"] * bool(above) + [f"<h2>{escape(head)}</h2>"]
-    lines += [f"<p>{escape(line)}</p>" for line in below] + [
-        f'<p class="verdict-note">{escape(line)}</p>' for line in found.mixed
+    lines = [f"<p>{escape_html(above)}</p>"] * bool(above) + [f"<h2>{escape_html(head)}</h2>"]
+    lines += [f"<p>{escape_html(line)}</p>" for line in below] + [
+        f'<p class="verdict-note">{escape_html(line)}</p>' for line in found.mixed
     ]
     return f'<div class="verdict">{"".join(lines)}</div>'
 
@@ -101,14 +109,14 @@ def show(
     live = any(not view.ended for view in views)
     with st.container(key="compare_verdict", horizontal=True, vertical_alignment="top"):
         head = st.html("<div></div>")
-        decide = cards.place(live)
+        decide = place(live)
     if vote := blind_vote.words({name: entry.label for name, entry in by_name.items()}):
         notices.small(vote, "vote")
-    slots = cards.row(chosen, live, requests)
+    slots = card_row(chosen, live, requests)
     bars = st.container(key="compare_stages").html("<div></div>")
     if not views:
         for slot, entry in zip(slots, chosen, strict=True):
-            cards.idle(slot, entry, registry.cannot_run(entry, sample))
+            idle(slot, entry, registry.cannot_run(entry, sample))
         return below(False)
     by_model = dict(zip((view.model for view in views), slots, strict=True))
     draw = _drawing(by_model, head, bars, by_name, spoken)
@@ -131,7 +139,7 @@ def show(
 
 
 def _drawing(
-    slots: dict[str, cards.CardSlot],
+    slots: dict[str, CardSlot],
     head: DeltaGenerator,
     bars: DeltaGenerator,
     by_name: Mapping[str, ModelEntry],
@@ -154,7 +162,7 @@ def _drawing(
         for view in now:
             before, label = drawn.get(view.model), by_name[view.model].label
             if before != view and not (before and before.ended):
-                cards.draw(slots[view.model], view, by_label.get(label))
+                draw_card(slots[view.model], view, by_label.get(label))
                 drawn[view.model] = view
                 if view.ended and view.model in places:
                     places[view.model].text(sentence(view, label))
@@ -166,3 +174,106 @@ def _drawing(
         put(bars, run_bars.html([_row(view, by_name[view.model], compared) for view in now]))
 
     return draw
+
+
+def card_row(
+    entries: Sequence[ModelEntry], live: bool, requests: Sequence[RunRequest]
+) -> list[CardSlot]:
+    """Empty cards side by side, in rows of up to three, with the settings that only one has."""
+    columns = st.container(key="compare_cards").columns(max(2, len(entries)))
+    found = []
+    for entry, column in zip(entries, columns, strict=False):
+        slot: CardSlot = {}
+        with column, notices.frame(entry.colour, entry.name):
+            for part in PARTS:  # which style.css aligns between the cards
+                with st.container(key=f"{part}_{entry.name}", horizontal=part == "trust"):
+                    if part == "head":
+                        st.subheader(escape(entry.label), anchor=False)
+                    if part == "trust":
+                        shown_inputs.chips(shown_inputs.own(requests, entry.name))
+                    slot[part] = place(live)
+        found.append(slot)
+    return found
+
+
+def place(live: bool) -> DeltaGenerator:
+    """For later drawing.  st.empty removes what the last rerun has drawn, so the browser rebuilds
+    pictures and charts; a container keeps them until the same is drawn there."""
+    return st.empty() if live else st.container()
+
+
+def idle(slot: CardSlot, entry: ModelEntry, reason: str | None) -> None:
+    """A card before any run; `reason` says why the model cannot run."""
+    with slot["answer"].container():
+        if reason:
+            notices.notice(reason, f"idle_{entry.name}")
+        else:
+            st.caption("Press Run (Ctrl+Enter): the answer appears here.")
+
+
+def draw_card(slot: CardSlot, view: RunView, model: ComparedModel | None) -> None:
+    """The current state of the job; `model` has the results so far, None if there is none.  At most
+    once per script run for an ended run: its elements have keys, which must be unique."""
+    if view.state == "done":
+        slot["head"].empty()
+    else:
+        slot["head"].caption(status(view))
+    if model is not None:
+        slot["figures"].html(figures(model))
+    if not view.ended:
+        slot["stream"].text(view.text or " ")
+        return
+    slot["stream"].empty()
+    with slot["answer"].container():
+        if view.error:
+            notices.ended(view.state, view.error, f"job_{view.id}")
+        else:
+            st.text(view.text or " ")
+    if model is None:
+        return
+    # One badge, which explains how far the figures can be trusted, and notes on the answer.
+    result = model.middle  # whose times the card shows
+    loads = [one.machine_load for one in model.counted]
+    badges = trust_badges.badges(certificates.row_of(result), loads)
+    words, colour, _ = next((one for one in badges if one[1] == "orange"), badges[0])
+    help_text = "\n\n".join(f"{words}: {why}" for words, _, why in badges)
+    slot["trust"].badge(words, color=colour, help=help_text)
+    result = model.last  # whose answer it shows
+    notes = [note for note in result.notes if note != COLD_VISION]  # which the badge explains
+    if window := result.request.how.window:
+        did = "was drawn" if result.extent else "cuts raw events only"
+        notes.insert(0, f"The window {window} {did}. Shown: {result.shown}.")
+    with slot["notes"].container():
+        notices.remarks(result.generation.stop, result.off_script, result.model.name, notes)
+
+
+def figures(model: ComparedModel) -> str:
+    """The total and the number of tokens, and what has to be known to read them, in HTML."""
+    total, served = model.total, model.middle.served
+    notes = [f"at {escape_html(served.host)}"] if served else []
+    notes += [total.words] if total.words else []
+    if model.middle.cached:
+        notes.append(f"{ms(model.middle.uncached_total_ms)} without cache")
+    return (
+        f'<p class="card-total"><b>{marked("total", model.label, ms(total.middle))}</b> '
+        f"{marked('New tokens', model.label, model.tokens)}<small>{'; '.join(notes)}</small></p>"
+    )
+
+
+def status(view: RunView) -> str:
+    if view.stopping:
+        state = "Cancelling …"
+        if step := STOPPING.get(view.stage or view.state):
+            state = f"Cancelling: {step} cannot be interrupted. A new run waits until it ends."
+    elif view.state == "queued":
+        state = queued(view.position)
+    elif view.state == "loading":
+        state = "Loading the model …"
+    elif view.state != "running":
+        return view.state.capitalize()  # of all repeats: no number
+    elif not view.new_tokens:
+        state = f"Running: {view.stage or 'starting'} …"
+    else:
+        speed = "" if view.tokens_per_s is None else f" · {rate(view.tokens_per_s)}"
+        state = f"{count(view.new_tokens, 'token')} · first after {ms(view.ttft_ms)}{speed}"
+    return (f"Run {view.repeat} of {view.repeats} · " if view.repeats > 1 else "") + state

@@ -70,7 +70,7 @@ def show(
 
 
 def _times(compared: Sequence[ComparedModel], by_name: Mapping[str, ModelEntry]) -> None:
-    from engine.report import charts  # slow to import
+    from engine.report import charts, replay  # import much, which the first page lacks
 
     found = card_board.found_verdict(followed_runs.views(), by_name)
     notices.each(found.notes, "verdict", notices.small)
@@ -79,15 +79,6 @@ def _times(compared: Sequence[ComparedModel], by_name: Mapping[str, ModelEntry])
         st.subheader(f"The {apart} between the first two, in parts", anchor=False)
         steps = charts.split_steps(found.split)
         st.altair_chart(charts.waterfall(steps), alt=charts.waterfall_words(steps))
-    _replay(compared)
-    blocks.draw((run_bars.table(compared),), "compare_times")
-    meanings = "; ".join(f"{name}: {words}" for name, words in STAGE_MEANING.items())
-    st.caption(f"{meanings}. Of several runs: the times of the one with the median total.")
-
-
-def _replay(compared: Sequence[ComparedModel]) -> None:
-    from engine.report import replay  # imports much, which the first page lacks
-
     rows = []
     for one in compared:
         row = ResultRow.from_result(one.middle)
@@ -114,3 +105,6 @@ def _replay(compared: Sequence[ComparedModel]) -> None:
         scheme = st.context.theme.type or "light"
         page = replay.page(name_of(request.sample), request.prompt, rows, scheme)
         st.iframe(page, height=600, alt="Replay of recorded times")  # it sets its own height
+    blocks.draw((run_bars.table(compared),), "compare_times")
+    meanings = "; ".join(f"{name}: {words}" for name, words in STAGE_MEANING.items())
+    st.caption(f"{meanings}. Of several runs: the times of the one with the median total.")

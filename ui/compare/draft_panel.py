@@ -9,7 +9,7 @@ from engine.analysis.drafting import DraftReport
 from engine.jobs.draft_job import DraftJob
 from engine.models import registry
 from engine.models.checkpoint import ModelEntry
-from engine.pipeline.drafts import LOOKUP, MAX_GAMMA, DraftRequest, SampleTrial
+from engine.pipeline.drafts import LOOKUP, MAX_GAMMA, DraftRequest
 from engine.prompts import OFF_SCRIPT
 from engine.quoting import NONE, times
 from engine.types import RunOptions, Sample
@@ -50,12 +50,21 @@ def section(
 ) -> None:
     job = JOB.shown()
     notices.small(WHAT, "draft_what")
-    target, draft, gamma, runs = _choose(models)
+    names = {entry.name: entry.label for entry in models}
+    first = next((entry.name for entry in models if entry.kind == "video"), models[0].name)
+    left, middle, right, last = st.columns(4, vertical_alignment="bottom")
+    target = choices.listed("Target", names, TARGET, left, first, help=TARGET_HELP)
+    others = {name: label for name, label in names.items() if name != target}
+    others[LOOKUP] = LOOKUP_WORDS
+    draft = choices.listed("Drafted by", others, DRAFT, middle, help=DRAFT_HELP)
+    title = "Tokens drafted at once"
+    gamma = choices.number(title, GAMMA, 1, MAX_GAMMA, DraftRequest.gamma, place=right)
+    runs = choices.number("Timed pairs", RUNS, 1, 20, DraftRequest.runs, place=last)
     live = job is not None and not job.ended
     if live:
         st.button("Cancel", key="compare_draft_cancel", on_click=JOB.cancel)
     elif st.button("Draft", key="compare_draft_run"):
-        what = (target, draft, gamma, question, options.decode, runs)
+        what = (target, draft, int(gamma), question, options.decode, int(runs))
         with notices.telling("draft", notices.problem):
             request = DraftRequest((sample,), *what, **vars(options.media))
             JOB.start(DraftJob(request=request, owner=uploads.owner(sample)))
@@ -68,21 +77,6 @@ def section(
         followed_runs.bar(job, LOOK_S, _doing)
     elif job is not None:
         _ended(job)
-
-
-def _choose(models: Sequence[ModelEntry]) -> tuple[str, str, int, int]:
-    labels = {entry.name: entry.label for entry in models} | {LOOKUP: LOOKUP_WORDS}
-    names = [entry.name for entry in models]
-    first = next((entry.name for entry in models if entry.kind == "video"), names[0])
-    left, middle, right, last = st.columns(4, vertical_alignment="bottom")
-    able = {name: labels[name] for name in names}
-    target = choices.listed("Target", able, TARGET, left, first, help=TARGET_HELP)
-    others = {name: label for name, label in labels.items() if name != target}
-    draft = choices.listed("Drafted by", others, DRAFT, middle, help=DRAFT_HELP)
-    title = "Tokens drafted at once"
-    gamma = choices.number(title, GAMMA, 1, MAX_GAMMA, DraftRequest.gamma, place=right)
-    runs = choices.number("Timed pairs", RUNS, 1, 20, DraftRequest.runs, place=last)
-    return target, draft, int(gamma), int(runs)
 
 
 def _doing(job: DraftJob) -> str:
@@ -109,7 +103,19 @@ def _ended(job: DraftJob) -> None:
     with st.container(horizontal=True, gap="small"):
         for name, value in figures(job.report).items():
             st.metric(name, escape(value), help=FIGURES[name], width="content")
-    _answer(job.report.samples[0])
+    tried = job.report.samples[0]
+    notices.each(tried.notes, "draft_note")
+    st.html(marked_text.drafted_html(tried.marks))
+    notices.small(marked_text.drafted_words(tried.marks), "draft_counts")
+    if (found := tried.difference) is None:
+        notices.small("The drafted answer equals the target's own, token by token.", "draft_equal")
+    else:
+        words = (
+            f"Token {found.position + 1:,} is {found.drafted!r} instead of {found.alone!r}: logits "
+            f"{found.logits[1]:.4g} and {found.logits[0]:.4g}, rounding {found.rounding:.2g}"
+        )
+        show = notices.notice if found.tied else notices.problem
+        show(f"{words}; {'a tie' if found.tied else 'not a tie'}.", "draft_difference")
     rates = ", ".join(map(_number, job.report.rates))
     lines = [f"Accepted by position in the draft: {rates}."]
     if (cost := job.report.pass_cost) is not None:
@@ -132,19 +138,3 @@ def figures(found: DraftReport) -> dict[str, str]:
 
 def _number(value: float | None) -> str:
     return NONE if value is None else f"{value:.2f}"
-
-
-def _answer(tried: SampleTrial) -> None:
-    notices.each(tried.notes, "draft_note")
-    st.html(marked_text.drafted_html(tried.marks))
-    notices.small(marked_text.drafted_words(tried.marks), "draft_counts")
-    if tried.difference is None:
-        notices.small("The drafted answer equals the target's own, token by token.", "draft_equal")
-        return
-    found = tried.difference
-    words = (
-        f"Token {found.position + 1:,} is {found.drafted!r} instead of {found.alone!r}: logits "
-        f"{found.logits[1]:.4g} and {found.logits[0]:.4g}, rounding {found.rounding:.2g}"
-    )
-    show = notices.notice if found.tied else notices.problem
-    show(f"{words}; {'a tie' if found.tied else 'not a tie'}.", "draft_difference")

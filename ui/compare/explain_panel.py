@@ -1,11 +1,16 @@
-"""What the answer rests on: a sentence of an answer is chosen, and its explanation is followed."""
+"""What an answer rests on: a sentence of it is chosen; its explanation is followed and drawn.
+
+The words and the answer are a model's: they are shown as plain text.
+"""
 
 from collections.abc import Mapping, Sequence
+from html import escape
 
 import streamlit as st
 
-from engine.attribution import wording
-from engine.attribution.explained import FILLS, ExplainOptions, ExplainRequest, Fill, cost_of
+from engine.attribution import explained, wording
+from engine.attribution.explained import FILLS, ExplainOptions, ExplainRequest, Explanation, Fill
+from engine.attribution.wording import NOT_SAID
 from engine.errors import StageScopeError
 from engine.jobs.explain_job import ExplainJob
 from engine.jobs.run_job import RunView
@@ -13,9 +18,9 @@ from engine.media.thumbnails import stamp_of
 from engine.models import registry
 from engine.models.checkpoint import ModelEntry
 from engine.models.families import ANY_FAMILY
+from engine.report.blocks import Paragraph
 from engine.types import MediaKind, RunRequest
-from ui.compare import explanation_view
-from ui.widgets import choices, followed_runs, notices, uploads
+from ui.widgets import blocks, choices, contact_sheets, followed_runs, notices, uploads
 from ui.widgets.followed_runs import EXPLAINED as JOB
 from ui.widgets.followed_runs import explains
 from ui.widgets.text import name_of
@@ -40,6 +45,8 @@ OTHER = (
     "This explanation is about an answer that the cards do not show now. The answer it explains "
     "is: {}"
 )
+TOGETHER = "A part counts together with its neighbours, so the order is not that of single losses."
+SAME_MAP = "A part is removed from all pictures at once, so all show the same map."
 GONE = "The explanation in this link is no longer in memory: choose the words again."
 
 
@@ -74,7 +81,11 @@ def _choose(views: Sequence[RunView], labels: dict[str, str], live: bool) -> Non
     shown = {name: labels.get(name, name) for name in by_model}
     model = left.selectbox("Answer of", list(shown), format_func=shown.__getitem__, key=MODEL)
     view = by_model[model or views[0].model]
-    words = _words(view, right)
+    found = [*wording.sentences(view.text)[:MOST_SENTENCES], OWN_WORDS]
+    words = right.selectbox("Sentence", found, key=SENTENCE) or found[0]
+    if words == OWN_WORDS:
+        hint = "A phrase or a word of the answer, or what the model might have said"
+        words = st.text_input("Own words", key=OWN, placeholder=hint)
     why = _refusal(registry.find(view.model))
     with st.container(horizontal=True, vertical_alignment="center"):
         if live:
@@ -86,20 +97,6 @@ def _choose(views: Sequence[RunView], labels: dict[str, str], live: bool) -> Non
     if pressed:
         notices.attempt("explain", _start, view, words)
         st.rerun()
-
-
-def _words(view: RunView, place: st.delta_generator.DeltaGenerator) -> str:
-    found = [*wording.sentences(view.text)[:MOST_SENTENCES], OWN_WORDS]
-    if st.session_state.get(SENTENCE) not in found:
-        st.session_state.pop(SENTENCE, None)
-    chosen = place.selectbox("Sentence", found, key=SENTENCE)
-    if chosen != OWN_WORDS:
-        return chosen or found[0]
-    return st.text_input(
-        "Own words",
-        key=OWN,
-        placeholder="A phrase or a word of the answer, or what the model might have said",
-    )
 
 
 def _settings() -> None:
@@ -143,7 +140,7 @@ def _cost(view: RunView) -> str:
     except StageScopeError as error:
         return str(error)
     batched = entry.family != ANY_FAMILY  # its adapters refuse batches
-    return cost_of(chosen, *shown, batched, entry.name).sentence
+    return explained.cost_of(chosen, *shown, batched, entry.name).sentence
 
 
 @st.cache_data(max_entries=64, show_spinner=False)
@@ -181,4 +178,54 @@ def _ended(job: ExplainJob, views: Sequence[RunView], labels: dict[str, str]) ->
         return
     if not any(explains(job, one) for one in views):
         notices.notice(OTHER.format(job.found.answer), "explain_other")
-    explanation_view.draw(job.found, job.map, name_of(run.sample), "compare")
+    draw(job.found, job.map, name_of(run.sample), "compare")
+
+
+def draw(found: Explanation, picture: bytes, subject: str, key: str) -> None:
+    """The whole explanation; `picture`: the map as a PNG, b"" if there is none."""
+    from engine.report import explanation_part  # reports import much
+
+    st.container(key=f"explained_words_{key}").text(found.words)
+    if not found.said:
+        notices.notice(NOT_SAID, f"explained_unsaid_{key}")
+    # Read before the map: whether there is anything to see.
+    show = notices.notice if wording.no_place(found) else notices.small
+    show(found.chance.sentence, f"explained_chance_{key}")
+    several = len(found.moments) > 1
+    left, right = (st.container(), st.container()) if several else st.columns([3, 2], gap="medium")
+    with left:
+        if picture:
+            address = contact_sheets.address(picture, "png")
+            st.image(address, width="stretch", alt=wording.alt(found, subject))
+            st.html(legend(found))
+        else:
+            st.caption("The pictures are not here, so there is no map.")
+    with right:
+        places, times = st.columns(2, gap="medium") if found.moments else (st.container(), None)
+        losses = [cell.nats for cell in found.strongest[: wording.SHOWN]]
+        more = [TOGETHER] if losses != sorted(losses, reverse=True) else []
+        more += [SAME_MAP] if found.moments else []
+        with places:
+            text = " ".join((wording.plain(found), *more))
+            parts = (explanation_part.places(found), Paragraph(text))
+            blocks.draw(parts, f"explained_parts_{key}")
+        if times is not None:
+            noun = "Frames" if found.moments[0].label.startswith("frame") else "Event images"
+            with times:
+                st.markdown(f"**{noun}, one by one**")
+                blocks.draw(explanation_part.moments(found), f"explained_moments_{key}")
+    notes = [note for note in found.notes if note != NOT_SAID]
+    with st.expander("What this does not prove", key=f"explained_limits_{key}"):
+        notices.small("\n".join(f"• {line}" for line in wording.LIMITS), f"explained_limits_{key}")
+        notices.small(wording.UNIT, f"explained_unit_{key}")
+        notices.small("\n".join((wording.how(found), *notes)), f"explained_how_{key}")
+
+
+def legend(found: Explanation) -> str:
+    pale = " heat-pale" if wording.no_place(found) else ""
+    low, high = escape(explained.nats_text(-found.most)), escape(explained.nats_text(found.most))
+    return (
+        f'<div class="heat-legend{pale}"><span>{low}</span><span class="heat-bar" role="img" '
+        f'aria-label="Colours of the map, from {low} over 0 to {high}"></span>'
+        f"<span>{high}: the words rest on it</span></div>"
+    )

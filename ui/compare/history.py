@@ -27,8 +27,8 @@ from engine.storage.schemas import VotedAnswer
 from engine.types import OFFERED, RunResult, Sample
 from ui.compare import blind_vote
 from ui.widgets import dataset_picker, followed_runs, links, notices, uploads
+from ui.widgets.choices import link_of
 from ui.widgets.followed_runs import EXPLAINED, RUNS, ModelRuns, explains, grouped
-from ui.widgets.run_settings import link_of
 from ui.widgets.text import count, escape, ms, name_of
 
 if TYPE_CHECKING:
@@ -68,38 +68,29 @@ class Asked:
 
 def section(by_name: Mapping[str, ModelEntry]) -> None:
     shown = followed_runs.model_runs()
+    asked: list[Asked] = st.session_state.setdefault(HISTORY, [])
+    ids = tuple(RUNS.ids())
+    if shown and all(one.ids != ids for one in asked):
+        # The shown runs come first; a card that ran again replaces its comparison.
+        request = shown[0].shown.request
+        names = [runs.shown.model for runs in shown]
+        # The runs of a link decide over what the widgets show.
+        inputs = {name: st.session_state[name] for name in INPUTS if name in st.session_state}
+        inputs |= {"compare_question": request.prompt, "compare_models": names}
+        if not uploads.owner(request.sample):
+            inputs["compare_sample"] = request.sample.id
+        models = tuple(by_name[name].label if name in by_name else name for name in names)
+        entry = Asked(ids, request.prompt, name_of(request.sample), models, inputs)
+        asked = [entry, *(one for one in asked if not set(one.ids) & set(ids))][:MOST]
+        st.session_state[HISTORY] = asked
     if shown:
-        _remember(shown, by_name)
         _saving(shown)
     notices.said(HISTORY, notices.problem)
-    if asked := _asked():
+    if asked:
         words = count(len(asked), "comparison")
         with st.expander(f"History of this visit ({words})", key="history_box"):
             for number, one in enumerate(asked):
-                _line(number, one, one.ids == tuple(RUNS.ids()), by_name)
-
-
-def _asked() -> list[Asked]:
-    found: list[Asked] = st.session_state.setdefault(HISTORY, [])
-    return found
-
-
-def _remember(shown: Sequence[ModelRuns], by_name: Mapping[str, ModelEntry]) -> None:
-    """Puts the shown runs first; a card that ran again replaces its comparison."""
-    asked, ids = _asked(), tuple(RUNS.ids())
-    if any(one.ids == ids for one in asked):
-        return
-    request = shown[0].shown.request
-    names = [runs.shown.model for runs in shown]
-    # The runs of a link decide over what the widgets show.
-    inputs = {name: st.session_state[name] for name in INPUTS if name in st.session_state}
-    inputs |= {"compare_question": request.prompt, "compare_models": names}
-    if not uploads.owner(request.sample):
-        inputs["compare_sample"] = request.sample.id
-    models = tuple(by_name[name].label if name in by_name else name for name in names)
-    entry = Asked(ids, request.prompt, name_of(request.sample), models, inputs)
-    kept = [one for one in asked if not set(one.ids) & set(ids)]
-    st.session_state[HISTORY] = [entry, *kept][:MOST]
+                _line(number, one, one.ids == ids, by_name)
 
 
 def _line(number: int, one: Asked, current: bool, by_name: Mapping[str, ModelEntry]) -> None:

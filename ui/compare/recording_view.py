@@ -21,8 +21,8 @@ from engine.viewing.event_times import EventRates
 from engine.viewing.playing import PlayableClip
 from engine.viewing.seen_markup import RowHead
 from ui.widgets import choices, contact_sheets, notices
+from ui.widgets.choices import link_of
 from ui.widgets.contact_sheets import BY_FILES
-from ui.widgets.run_settings import link_of
 from ui.widgets.text import count, escape
 
 RATES, ENDS = "compare_rates", "compare_rates_ends"
@@ -30,7 +30,6 @@ SHORT_US = 200_000  # a shorter recording of raw events is shown as a whole
 STEPS = 500  # of the slider, at most
 LENGTH, MOMENT = "compare_window", "compare_moment"
 LENGTHS_MS = ("1", "2", "5", "10", "20", "50", "100", "200", "500", "1000")
-DEFAULT_MS = "20"
 SLIDER_STEPS = 200  # positions of the slider, at most
 KEPT_S = 600  # an event stream leaves the memory when nobody has used it for so long
 
@@ -44,37 +43,34 @@ def rates(sample: Sample | None, models: Sequence[ModelEntry], options: MediaOpt
         found = _rates(sample)
     except MediaError:  # the pictures say why
         return
-    if found.duration_us >= SHORT_US or options.window_of(sample):
-        with st.container(key=RATES):
-            _rate_chart(sample, found, options)
+    window = options.window_of(sample)
+    if found.duration_us < SHORT_US and not window:
+        return
+    from engine.report import charts  # slow to import: the first page does without
+
+    with st.container(key=RATES):
+        held = count(int(found.counts.sum()), "event")
+        shown = "its event images are shown" if sample.event_images else "all of them are shown"
+        part = f"the window {window} is shown" if window else shown
+        notices.small(f"{held} in {found.lasts}; {part}.", "rates")
+        alt = charts.event_rates_words(found, window)
+        st.altair_chart(charts.event_rates(found, window), alt=alt)
+        unit, length = found.unit
+        last = found.duration_us + 1
+        ends = [min(end, last) for end in (window.start_us, window.end_us)] if window else [0, last]
+        # Set only if the window changed elsewhere: setting takes back keys pressed meanwhile.
+        if [round(end * length) for end in st.session_state.get(ENDS, ())] != ends:
+            st.session_state[ENDS] = tuple(end / length for end in ends)
+        title = f"Part that is drawn as event images ({unit})"
+        step = step_us(found.duration_us) / length
+        st.slider(title, 0.0, last / length, step=step, format="%.7g", key=ENDS,
+                  on_change=_moved, args=(found, sample.window))  # fmt: skip
 
 
 @st.cache_data(max_entries=64, show_spinner="Reading the recording …", hash_funcs=BY_FILES)
 def _rates(sample: Sample) -> EventRates:
     assert sample.events is not None
     return event_times.rates(sample.events)
-
-
-def _rate_chart(sample: Sample, rates: EventRates, options: MediaOptions) -> None:
-    from engine.report import charts  # slow to import: the first page does without
-
-    window = options.window_of(sample)
-    held = count(int(rates.counts.sum()), "event")
-    shown = "its event images are shown" if sample.event_images else "all of them are shown"
-    part = f"the window {window} is shown" if window else shown
-    notices.small(f"{held} in {rates.lasts}; {part}.", "rates")
-    alt = charts.event_rates_words(rates, window)
-    st.altair_chart(charts.event_rates(rates, window), alt=alt)
-    unit, length = rates.unit
-    last = rates.duration_us + 1
-    ends = [min(end, last) for end in ((window.start_us, window.end_us) if window else (0, last))]
-    # Set only if the window changed elsewhere: setting takes back keys pressed meanwhile.
-    if [round(end * length) for end in st.session_state.get(ENDS, ())] != ends:
-        st.session_state[ENDS] = tuple(end / length for end in ends)
-    title = f"Part that is drawn as event images ({unit})"
-    step = step_us(rates.duration_us) / length
-    st.slider(title, 0.0, last / length, step=step, format="%.7g", key=ENDS,
-              on_change=_moved, args=(rates, sample.window))  # fmt: skip
 
 
 def _moved(rates: EventRates, own: Window | None) -> None:
@@ -104,7 +100,16 @@ def seen(sample: Sample, entries: Sequence[ModelEntry], options: MediaOptions) -
                 notices.small(found.caption, f"seen_{entry.name}")
                 notices.each(found.notes, f"seen_{entry.name}", notices.small)
     with notices.telling("seen_times"):
-        _timeline(sample, entries, options)
+        heads = dict[MediaKind, RowHead]()
+        for entry in entries:
+            models, colour = heads.get(entry.kind, ("", family_colour(entry.colour)))
+            words = f"{models}, {entry.label}" if models else entry.label
+            heads[entry.kind] = RowHead(words, colour)
+        shown, notes = _markup(sample, heads, options)
+        if shown:
+            st.html(shown)
+        if notes:
+            notices.small("\n".join(notes), "seen_notes")
     left, right = st.columns(2, gap="medium")
     with left:
         st.markdown("**Clip**")
@@ -112,18 +117,6 @@ def seen(sample: Sample, entries: Sequence[ModelEntry], options: MediaOptions) -
             _clip(sample)
     with right:
         _scrubber(sample, options.window_of(sample))
-
-
-def _timeline(sample: Sample, entries: Sequence[ModelEntry], options: MediaOptions) -> None:
-    heads = dict[MediaKind, RowHead]()
-    for entry in entries:
-        models, colour = heads.get(entry.kind, ("", family_colour(entry.colour)))
-        heads[entry.kind] = RowHead(f"{models}, {entry.label}" if models else entry.label, colour)
-    shown, notes = _markup(sample, heads, options)
-    if shown:
-        st.html(shown)
-    if notes:
-        notices.small("\n".join(notes), "seen_notes")
 
 
 @st.cache_data(max_entries=16, show_spinner="Reading the sample …", hash_funcs=BY_FILES)
@@ -160,29 +153,26 @@ def _scrubber(sample: Sample, part: Window | None) -> None:
         st.caption("This sample has no raw events.")
         return
     with notices.telling("seen_events"):
-        _moment(_stream(sample, part), part)
-
-
-def _moment(stream: Events, part: Window | None) -> None:
-    if part:
-        st.caption(f"Of the window {part}; times count from its first event.")
-    lengths = {length: length for length in LENGTHS_MS}
-    title = "Window length (ms)"
-    length = int(choices.listed(title, lengths, LENGTH, default=DEFAULT_MS, width=180))
-    begin, last = 0.0, stream.duration_ms - length
-    if last <= 0:
-        st.caption(f"The window holds the whole recording ({stream.duration_ms:,.1f} ms).")
-    else:
-        st.session_state[MOMENT] = min(float(st.session_state.get(MOMENT, 0.0)), last)
-        step, title = last / SLIDER_STEPS, "Start of the window (ms)"
-        begin = st.slider(title, 0.0, last, step=step, format="%.1f", key=MOMENT)
-    picture, on, off = event_times.window(stream, begin * 1000, length * 1000)
-    words = (
-        f"{begin:,.1f} to {begin + length:,.1f} ms: {count(on + off, 'event')}, "
-        f"{on:,} brighter (red), {off:,} darker (blue)"
-    )
-    st.image(seen_markup.event_address(picture), width=640, alt=f"Events from {words}.")
-    st.caption(words)
+        stream = _stream(sample, part)
+        if part:
+            st.caption(f"Of the window {part}; times count from its first event.")
+        lengths = {length: length for length in LENGTHS_MS}
+        title = "Window length (ms)"
+        length = int(choices.listed(title, lengths, LENGTH, default="20", width=180))
+        begin, last = 0.0, stream.duration_ms - length
+        if last <= 0:
+            st.caption(f"The window holds the whole recording ({stream.duration_ms:,.1f} ms).")
+        else:
+            st.session_state[MOMENT] = min(float(st.session_state.get(MOMENT, 0.0)), last)
+            step, title = last / SLIDER_STEPS, "Start of the window (ms)"
+            begin = st.slider(title, 0.0, last, step=step, format="%.1f", key=MOMENT)
+        picture, on, off = event_times.window(stream, begin * 1000, length * 1000)
+        words = (
+            f"{begin:,.1f} to {begin + length:,.1f} ms: {count(on + off, 'event')}, "
+            f"{on:,} brighter (red), {off:,} darker (blue)"
+        )
+        st.image(seen_markup.event_address(picture), width=640, alt=f"Events from {words}.")
+        st.caption(words)
 
 
 @st.cache_resource(

@@ -108,7 +108,16 @@ def html(rows: Sequence[RunBar]) -> str:
     )
     if any(row.cached for row in rows):
         keys += '<span class="run-key">striped: cached; thin: without cache</span>'
-    inside = "".join(_row(row, end) for row in rows) + _axis(places if longest else (), end)
+    marks = "".join(
+        f'<span class="run-tick" style="left: {100 * place / end:.3f}%">{place:,.6g}'
+        f"{' ms' if place == end else ''}</span>"
+        for place in (places if longest else ())
+    )
+    axis = (
+        '<div class="run-row"><div class="run-name" style="border: 0"></div>'
+        f'<div class="run-axis">{marks}</div><div class="run-total"></div></div>'
+    )
+    inside = "".join(_row(row, end) for row in rows) + axis
     return (
         f'<div class="run-bars" role="img" aria-label="{escape(words(rows), quote=True)}">'
         f'<div class="run-keys">{keys}</div>{inside}</div>'
@@ -168,18 +177,6 @@ def _part(part: Span, end: float, cached: bool, labelled: bool) -> str:
     shown = labelled and not cached
     inside = f"<span><em>{name(part.name)} </em>{ms(part.ms)}</span>" * shown
     return f'<div class="run-part" style="{style}" title="{escape(words)}">{inside}</div>'
-
-
-def _axis(places: Sequence[float], end: float) -> str:
-    ticks = "".join(
-        f'<span class="run-tick" style="left: {100 * place / end:.3f}%">{place:,.6g}'
-        f"{' ms' if place == places[-1] else ''}</span>"
-        for place in places
-    )
-    return (
-        '<div class="run-row"><div class="run-name" style="border: 0"></div>'
-        f'<div class="run-axis">{ticks}</div><div class="run-total"></div></div>'
-    )
 
 
 def ink(colour: str) -> str:

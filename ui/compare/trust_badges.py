@@ -7,7 +7,7 @@ from engine.machine.load import MachineLoad
 from engine.machine.load import words as load_words
 from engine.storage.result_rows import ResultRow
 from engine.storage.schemas import Standing
-from engine.types import COLD_VISION, Served
+from engine.types import COLD_VISION
 from engine.verify import certificates
 from ui.widgets.text import escape, ms
 
@@ -59,12 +59,6 @@ PROVED_HELP = (
 )
 
 
-def served_badge(served: Served) -> Badge:
-    told = "; ".join(f"{name}: {value}" for name, value in served.told.items())
-    word = f" In its own words: {escape(told)}." if told else ""
-    return "the server's word", "blue", SERVED_HELP.format(served.host) + word
-
-
 def certificate_badge(standing: Standing, command: str = "") -> Badge:
     """What is proved, or is not; `command` would verify the result with its own settings."""
     if standing.state == "verified":
@@ -91,8 +85,10 @@ def badges(row: ResultRow, loads: Sequence[MachineLoad | None] = ()) -> list[Bad
     command = certificates.command(row.model, row.ran)
     found = [certificate_badge(row.standing, command)]
     if row.served:
-        proved = row.standing.state != "unverified"
-        found = [*found * proved, served_badge(row.served)]
+        told = "; ".join(f"{name}: {value}" for name, value in row.served.told.items())
+        word = f" In its own words: {escape(told)}." if told else ""
+        found *= row.standing.state != "unverified"
+        found.append(("the server's word", "blue", SERVED_HELP.format(row.served.host) + word))
     for name, span in (row.batch_spans if row.batch > 1 else row.spans).items():
         if span is not None and span.source == "cached":
             words = f"{name} from cache: {ms(span.ms)}, computed in {ms(span.original_ms)}"

@@ -34,15 +34,6 @@ def show(found: OpenedSets) -> None:
             notices.notice(file.message, f"imported_unread_{index}")
     st.subheader("Findings", anchor=False)
     notices.small(MEANINGS, "imported_meanings")
-    chosen = _chosen(found)
-    if not chosen:
-        st.caption("No finding matches this choice.")
-    for rule in RULES:
-        if entries := [entry for entry in chosen if entry[2].rule == rule.name]:
-            _rule(rule, entries, found)
-
-
-def _chosen(found: OpenedSets) -> list[Entry]:
     left, right = st.columns([2, 3], vertical_alignment="bottom")
     severities = left.pills(
         "Severity",
@@ -55,12 +46,17 @@ def _chosen(found: OpenedSets) -> list[Entry]:
     )
     names = [file.name for file in found.files if audit(file)]
     chosen = right.selectbox("File", [ALL, *names], key="published_findings_of", bind=found.bind)
-    return [
+    entries = [
         (f"published_show_{place}.{index}", file, finding)
         for place, file in enumerate(found.files)
         for index, finding in enumerate(audit(file))
         if finding.severity in severities and chosen in (ALL, None, file.name)
     ]
+    if not entries:
+        st.caption("No finding matches this choice.")
+    for rule in RULES:
+        if those := [entry for entry in entries if entry[2].rule == rule.name]:
+            _rule(rule, those, found)
 
 
 def _rule(rule: Rule, entries: Sequence[Entry], found: OpenedSets) -> None:

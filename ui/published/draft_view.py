@@ -1,15 +1,19 @@
-"""One model's answers as drafts for another model, in one file or in own runs."""
+"""One model's answers as drafts for another model, in one file or in own runs, with charts."""
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
+from typing import Any
 
+import altair as alt
 import streamlit as st
 
 from engine.analysis.acceptance import GAMMA, Acceptance, Pair, Range, analyse, pairs_of_rows
+from engine.palette import NEUTRAL, STAGE_COLOURS
 from engine.published.claims import published_report
-from engine.published.claims.published_report import comparison_name
+from engine.published.claims.published_report import comparison_name, range_percent, range_times
 from engine.published.read import answer_pairs
-from engine.report.blocks import Block
-from ui.published import published_charts
+from engine.quoting import times
+from engine.report import charts
+from engine.report.blocks import Block, ChartBlock
 from ui.published.opened_sets import OpenedSets, kept
 from ui.results.opened_runs import OpenedRuns
 from ui.widgets import blocks, choices, notices
@@ -22,6 +26,7 @@ MATCHES = {
     False: "Pairs of different samples match equally often, so the match says nothing about the "
     "images.",
 }
+PREDICTED, CEILING = "predicted", "if all are accepted"
 LONGEST = 16  # greatest draft length
 Of = Callable[[int], dict[str, Acceptance]]
 
@@ -53,15 +58,64 @@ def _draw(of: Of, draft: str, target: str, stated: Iterable[Block] = ()) -> None
     notices.small(verdict(one), "imported_verdict")
     left, right = st.columns(2)
     with left:
-        blocks.draw(published_charts.matching(one), "imported_matching")
+        blocks.draw(matching(one), "imported_matching")
     with right:
         lengths = map(of, range(1, LONGEST + 1))
         over = [some[kind] for some in lengths if kind in some] if one.speedup else []
-        blocks.draw(published_charts.speedups(over, gamma), "imported_speedups")
+        blocks.draw(speedups(over, gamma), "imported_speedups")
     named = {comparison_name(draft, target, kind): one for kind, one in kinds.items()}
     tables = (*published_report.acceptance_table("comparison", named), *stated)
     blocks.draw(tables, "imported_acceptance")
     notices.small(published_report.ACCEPTANCE, "imported_acceptance_meaning")
+
+
+def _ends(found: Range, unit: float = 1) -> dict[str, float]:
+    """Without an interval both ends are the value, so only a dot is drawn."""
+    low, high = found.interval or (found.value, found.value)
+    return {"value": unit * found.value, "low": unit * low, "high": unit * high}
+
+
+def matching(found: Acceptance) -> list[ChartBlock]:
+    """True and shuffled pairs: percent of ids that match by position, with intervals."""
+    pairs = (
+        ("true pairs", found.rate, STAGE_COLOURS["decode"]),
+        ("shuffled pairs", found.shuffled, NEUTRAL),
+    )
+    rows = [
+        {"name": name, "words": range_percent(one), "colour": colour, **_ends(one, 100)}
+        for name, one, colour in pairs
+        if one is not None
+    ]
+    top = max([1.0, *(1.1 * float(str(row["high"])) for row in rows)])
+    words = " ".join(f"{row['name']}: {row['words']}." for row in rows)
+    tips = {"name:N": "Pairs", "words:N": "Matching (95 %)"}
+    scale, title = alt.Scale(domain=[0, top], nice=False), "ids that match by position (%)"
+    chart = ChartBlock(
+        f"Ids that match by position. {words}",
+        lambda: charts.intervals(rows, title, tips, scale=scale),
+    )
+    return [chart] if rows else []
+
+
+def speedups(found: Sequence[Acceptance], chosen: int) -> list[ChartBlock]:
+    """Predicted speed-up and ceiling by draft length; lines at the chosen one and at 1x."""
+    timed = [(one, one.speedup) for one in found if one.speedup is not None]
+    rows: list[dict[str, Any]] = [
+        {"name": PREDICTED, "at": one.gamma, **_ends(speedup)} for one, speedup in timed
+    ]
+    for one, _ in timed:
+        ceiling = {"name": CEILING, "at": one.gamma, "value": one.ceiling}
+        rows.append(ceiling | {"low": None, "high": None})
+    colours = {PREDICTED: STAGE_COLOURS["decode"], CEILING: NEUTRAL}
+    y, lines = "speed-up against the target alone (x)", {"x": float(chosen), "y": 1.0}
+    told = (f"g {one.gamma}: {range_times(one.speedup)}, ceiling {times(one.ceiling)}."
+            for one, _ in timed)  # fmt: skip
+    start = "Predicted speed-up over the draft length; under 1x is slower."
+    chart = ChartBlock(
+        " ".join([start, *told]),
+        lambda: charts.curves(rows, "draft length g (tokens)", y, colours, lines),
+    )
+    return [chart] if timed else []
 
 
 def verdict(found: Acceptance) -> str:

@@ -11,7 +11,6 @@ from engine import settings
 from engine.analysis import gate, model_summary, pairs, speedup
 from engine.analysis.gate import GateReport, RunValues
 from engine.analysis.metrics import PAIRED
-from engine.analysis.pairs import Comparison
 from engine.analysis.results_table import LensName
 from engine.report import charts, document, drawers, gate_text
 from engine.report.comparison_part import IN_WORDS, paired_table, sentence, speedup_parts
@@ -20,11 +19,13 @@ from ui.results.opened_runs import OpenedRuns, Source
 from ui.widgets import blocks, choices, links, notices
 from ui.widgets.text import count, escape
 
-ONE = (
-    "A comparison needs two models or two runs: choose another run above, or start one with "
-    "two models on the Benchmark page."
-)
 SAME = "Model A and Model B are the same: choose another Model B."
+PAIRED_HELP = (
+    "Samples that both answered. Clips of one sequence overlap in time, so each sequence counts "
+    "once, with the median of its samples. The figure is the median over sequences with its exact "
+    "95 % interval (sign test, six sequences or more). A conclusion is given only if the printed "
+    "interval excludes equality."
+)
 MARGIN, METRICS = "results_gate_margin", "results_gate_metrics"  # in the URL
 MARGIN_HELP = "What counts as equal, in percent; of accuracy in percentage points."
 METRICS_HELP = (
@@ -38,7 +39,10 @@ def show(opened: OpenedRuns) -> None:
     if len(opened.sources) == 2:
         _gate(opened)
     if len(opened.labels) < 2:
-        notices.hint(ONE)
+        notices.hint(
+            "A comparison needs two models or two runs: choose another run above, or start one "
+            "with two models on the Benchmark page."
+        )
         return
     a, b = pair(opened)
     if a == b:
@@ -55,10 +59,27 @@ def show(opened: OpenedRuns) -> None:
         blocks.draw([shown], "results_throughput")
         if not {a, b} <= set(opened_runs.look(opened, name).table["label"]):
             return
-    total = _main_metrics(opened, name, a, b)
-    _speedup_parts(opened, name, total)
+    st.subheader("Paired differences", anchor=False, help=PAIRED_HELP)
+    comparisons = [opened_runs.comparison(opened, name, a, b, metric) for metric in IN_WORDS]
+    with st.container(border=True, key="results_differences"):
+        for comparison in comparisons:
+            st.text(sentence(replace(comparison, a="A", b="B")))
+    st.subheader("Parts of the difference in total time", anchor=False)
+    split = speedup.split(opened_runs.look(opened, name).table, a, b)
+    if split is None:
+        st.caption("No sample has complete, uncached measurements from both.")
+    else:  # it claims no more than the test of the total time
+        total = next(item for item in comparisons if item.metric == "total")
+        *parts, figures = speedup_parts(split, total.verdict)
+        blocks.draw(parts, "results_speedup")
+        with st.expander("The parts as figures", key="results_parts"):
+            blocks.draw([figures], "results_parts")
     _scatter(opened, name, a, b)
-    _all(opened, name, a, b)
+    # On demand: with many samples each takes a moment.
+    title = f"All metrics, {count(len(PAIRED), 'row')}"
+    if st.toggle(title, key="results_every", bind="query-params"):
+        found = [opened_runs.comparison(opened, name, a, b, metric.name) for metric in PAIRED]
+        blocks.draw([paired_table(a, b, found)], "results_paired")
 
 
 def pair(opened: OpenedRuns) -> tuple[str, str]:
@@ -67,37 +88,6 @@ def pair(opened: OpenedRuns) -> tuple[str, str]:
     a, b = choices.two(opened.labels, first, ("results_a", "results_b"))
     overview.say_apart(opened, a, b)
     return a, b
-
-
-def _main_metrics(opened: OpenedRuns, name: LensName, a: str, b: str) -> Comparison:
-    """In sentences in which the models are A and B; returns the comparison of total time."""
-    st.subheader("Paired differences", anchor=False, help=PAIRED_HELP)
-    comparisons = [opened_runs.comparison(opened, name, a, b, metric) for metric in IN_WORDS]
-    with st.container(border=True, key="results_differences"):
-        for comparison in comparisons:
-            st.text(sentence(replace(comparison, a="A", b="B")))
-    return next(item for item in comparisons if item.metric == "total")
-
-
-PAIRED_HELP = (
-    "Samples that both answered. Clips of one sequence overlap in time, so each sequence counts "
-    "once, with the median of its samples. The figure is the median over sequences with its exact "
-    "95 % interval (sign test, six sequences or more). A conclusion is given only if the printed "
-    "interval excludes equality."
-)
-
-
-def _speedup_parts(opened: OpenedRuns, name: LensName, total: Comparison) -> None:
-    """The split of the difference that `total` tests; it claims no more than that test."""
-    st.subheader("Parts of the difference in total time", anchor=False)
-    split = speedup.split(opened_runs.look(opened, name).table, total.a, total.b)
-    if split is None:
-        st.caption("No sample has complete, uncached measurements from both.")
-        return
-    *shown, figures = speedup_parts(split, total.verdict)
-    blocks.draw(shown, "results_speedup")
-    with st.expander("The parts as figures", key="results_parts"):
-        blocks.draw([figures], "results_parts")
 
 
 def _scatter(opened: OpenedRuns, name: LensName, a: str, b: str) -> None:
@@ -123,14 +113,6 @@ def _open_point() -> None:
     if picked:
         st.session_state["results_view"] = "Samples"
         st.query_params["results_sample"] = str(picked[0]["sample"])
-
-
-def _all(opened: OpenedRuns, name: LensName, a: str, b: str) -> None:
-    """All metrics, on demand: with many samples each takes a moment."""
-    title = f"All metrics, {count(len(PAIRED), 'row')}"
-    if st.toggle(title, key="results_every", bind="query-params"):
-        every = [opened_runs.comparison(opened, name, a, b, metric.name) for metric in PAIRED]
-        blocks.draw([paired_table(a, b, every)], "results_paired")
 
 
 def _gate(opened: OpenedRuns) -> None:

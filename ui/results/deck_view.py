@@ -21,7 +21,7 @@ from engine.models import registry
 from engine.storage import annotations as feedback
 from engine.storage.schemas import Choice, Vote, VotedAnswer
 from ui.compare import blind_vote
-from ui.results import comparison_view, opened_runs, sample_list, sample_view
+from ui.results import comparison_view, opened_runs, sample_view
 from ui.results.opened_runs import OpenedRuns
 from ui.results.sample_view import Result
 from ui.widgets import choices, notices
@@ -31,7 +31,6 @@ SAMPLE = "results_deck"  # in the URL
 HIDDEN = "Hidden until you vote"
 NAMES = {name: name for name in (HIDDEN, "Shown")}
 NONE = "The two models answered no sample with the same question: choose other models or runs."
-ORDER = "Contradictions first, then the least words in common."
 HELP = (
     "While names are hidden, the sides are shuffled. Blind votes and open votes are counted apart."
 )
@@ -43,7 +42,6 @@ MEANING = (
     "Each vote counts as independent, also several about one sequence: the interval says nothing "
     "about other samples."
 )
-PICTURES = "The pictures that the models were given; their order does not follow the answers."
 NAMED = "results_deck_seen"  # in the session: the pairs whose names were seen
 BUTTONS: dict[Choice, tuple[str, str]] = {  # by side: label, key
     "first": ("A better", "1"),
@@ -72,9 +70,9 @@ def show(opened: OpenedRuns) -> None:
     asked = st.query_params.get(SAMPLE)
     place = names.index(asked) if asked in names else 0
     with st.container(horizontal=True, vertical_alignment="center", key="results_deck_pager"):
-        sample_list.neighbours(names, place, SAMPLE)
+        choices.neighbours(names, place, SAMPLE, st.query_params)
         st.caption(f"{place + 1:,} of {count(len(names), 'sample')}", width="content")
-        st.caption(ORDER, width="content")
+        st.caption("Contradictions first, then the least words in common.", width="content")
     if left_out := agreement.answered_by_both(opened.table, *pair) - len(deck):
         notices.small(OTHER_QUESTION.format(count(left_out, "sample")), "deck_left_out")
     votes: list[Vote] = []
@@ -99,7 +97,9 @@ def _draw(card: DeckCard, pair: Sequence[Result], votes: Sequence[Vote], blind: 
     """The card as this visit may see it.  Returns whether the names are shown."""
     visit = blind_vote.visit()
     keys = [voted_answer(side.line) for side in pair]
-    turned = blind and turned_by_chance(visit, card.sample, keys[0], keys[1])
+    # By chance, the same for a visit and a sample.
+    draws = [hashlib.sha256(repr((visit, card.sample, key)).encode()).digest() for key in keys]
+    turned = blind and draws[0] > draws[1]
     sides = pair[::-1] if turned else pair
     voted_on = min(keys), max(keys)
     mine = {
@@ -128,7 +128,7 @@ def _draw(card: DeckCard, pair: Sequence[Result], votes: Sequence[Vote], blind: 
     for side in sides:
         entry = registry.find(side.task.model)
         shown[repr((entry and entry.kind, side.run.header.plan.media))] = side
-    st.caption(PICTURES)
+    st.caption("The pictures that the models were given; their order does not follow the answers.")
     for number, (kind, column) in enumerate(zip(sorted(shown), st.columns(2), strict=False)):
         with column:
             sample_view.pictures(shown[kind], f"deck_{number}")
@@ -137,12 +137,6 @@ def _draw(card: DeckCard, pair: Sequence[Result], votes: Sequence[Vote], blind: 
 
 def voted_answer(line: Any) -> VotedAnswer:
     return VotedAnswer(str(line["run"]), str(line["model"]), int(line["repeat"]))
-
-
-def turned_by_chance(visit: int, sample: str, a: VotedAnswer, b: VotedAnswer) -> bool:
-    """Whether b is shown on the left: by chance, the same for a visit and a sample."""
-    digests = [hashlib.sha256(repr((visit, sample, key)).encode()).digest() for key in (a, b)]
-    return digests[0] > digests[1]
 
 
 def differences(card: DeckCard, turned: bool) -> str:

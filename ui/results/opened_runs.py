@@ -34,7 +34,6 @@ EQUAL = (
     "So the answers to each sample are compared over their first tokens, as many as the shortest "
     "has."
 )
-_STAMPS = "results_stamps"
 SOURCES, TABLES, COMPUTED = 10, 4, 64  # cache sizes, for all sessions together
 STALE_S = 3  # a released lock is noticed after this time at most
 
@@ -180,7 +179,7 @@ def _stamp(source: Source) -> Stamp:
 
 def shown_stamps() -> dict[str, Stamp]:
     """The stamps of live runs as this session shows them; without them they are read again."""
-    stamps: dict[str, Stamp] = st.session_state.setdefault(_STAMPS, {})
+    stamps: dict[str, Stamp] = st.session_state.setdefault("results_stamps", {})
     return stamps
 
 

@@ -1,17 +1,24 @@
-"""The first view of chosen runs: counts, stage bars, distributions, figures."""
+"""Views of chosen runs: the first one with counts, stage bars, distributions, figures; and those
+that show the engine's blocks: accuracy, robustness, references, what ran, reports."""
 
+import shlex
 from collections.abc import Sequence
+from functools import partial
 
 import streamlit as st
 
+from engine import settings
 from engine.analysis import machine_loads, metrics, model_summary, speedup
 from engine.analysis.metrics import BY_NAME, METRICS, Metric
 from engine.analysis.model_summary import Figure
 from engine.analysis.results_table import LensName
 from engine.quoting import number
-from engine.report import charts, document
+from engine.report import bundle, charts, choice_part, document
+from engine.report import export as documents
+from engine.report import robustness_part as curves
 from engine.report.blocks import ReportTable
 from engine.report.comparison_part import headline
+from engine.report.origin_part import flow, origin
 from engine.report.report_figures import Findings
 from engine.types import STAGES
 from ui.compare import run_bars, trust_badges
@@ -51,6 +58,19 @@ NOT_EQUAL = (
     "The chosen runs have different length rules: choose First min(N) tokens to compare answers of "
     "equal length."
 )
+LEGEND = "Dots have 95 % intervals where there are at least 6 sequences. Upright marks: chance."
+KINDS = {  # format, which also ends the file's name: title, MIME type, content
+    "html": ("Report, one HTML file", "text/html", "With charts, readable offline, printable."),
+    "zip": (
+        "Bundle, ZIP",
+        "application/zip",
+        "Answers, pictures and clips: unpacked, its index.html opens anywhere.",
+    ),
+    "md": ("Report, Markdown", "text/markdown", "The same words and tables as text."),
+    "csv": ("Results, CSV", "text/csv", "One line per result."),
+    "parquet": ("Results, Parquet", "application/vnd.apache.parquet", "The same lines, typed."),
+    "json": ("Findings, JSON", "application/json", "Counts, figures, comparisons, splits."),
+}
 LENS, DEFAULT_LENS = "results_lens", "results_lens_default"
 SPREAD_OF = tuple(m.name for m in METRICS if m.name not in ("itl", "uncached_total"))
 
@@ -88,7 +108,15 @@ def metric_of(names: Sequence[str], key: str) -> Metric:
 def show(found: OpenedRuns) -> None:
     whole = opened_runs.findings(found)
     _first_line(found, whole)
-    _badges(whole)
+    with st.container(horizontal=True, gap="small", key="results_standing"):
+        for label, standings in whole.verified.items():
+            for standing in standings:
+                words, colour, help_text = trust_badges.certificate_badge(standing)
+                st.badge(f"{escape(label)}: {words}", color=colour, help=help_text)
+        for label, load in whole.loads.items():
+            if load is not None and load.busy:
+                words = f"{escape(label)}: busy machine"
+                st.badge(words, color="orange", help=trust_badges.busy(load))
     blocks.draw(list(document.results(whole))[1:], "results_counts")
     blocks.draw(document.together(whole), "results_together")
     if not any(count.answered for count in whole.counts):
@@ -97,9 +125,25 @@ def show(found: OpenedRuns) -> None:
     name, some = lens_of(found)
     if some:
         figures = opened_runs.figures(found, name)
-        _bars(found, figures)
+        st.subheader("Stages", anchor=False)
+        shown = model_summary.stage_medians(figures, found.labels)
+        st.altair_chart(charts.stage_bars(shown), alt=charts.stage_words(shown))
+        alone = model_summary.alone(found.table).values()
+        notices.each(alone, "results_alone", notices.small)
+        missing = [
+            f"{label}: {', '.join(absent)}"
+            for label, parts in shown.items()
+            if (absent := [stage for stage in STAGES if stage not in parts])
+        ]
+        if missing:
+            st.caption("Not measured in these results, so not drawn: " + escape("; ".join(missing)))
         _distribution(found, name)
-        _tables(found, figures)
+        st.subheader("Figures", anchor=False)
+        labels = [label for label in found.labels if any(one.label == label for one in figures)]
+        blocks.draw([side_by_side(labels, figures)], "results_medians")
+        with st.expander("Spread, percentiles, extremes", key="results_figures"):
+            tables = [document.figure_table(label, figures) for label in labels]
+            blocks.draw(tables, "results_figures")
     blocks.draw(document.apart(whole), "results_apart")
     with st.expander("What the figures mean", key="results_meanings"):
         blocks.draw(list(document.meanings(whole))[1:], "results_meanings")
@@ -143,33 +187,6 @@ def say_apart(found: OpenedRuns, a: str, b: str) -> None:
             notices.notice(note, key)
 
 
-def _badges(whole: Findings) -> None:
-    with st.container(horizontal=True, gap="small", key="results_standing"):
-        for label, standings in whole.verified.items():
-            for standing in standings:
-                words, colour, help_text = trust_badges.certificate_badge(standing)
-                st.badge(f"{escape(label)}: {words}", color=colour, help=help_text)
-        for label, load in whole.loads.items():
-            if load is not None and load.busy:
-                words = f"{escape(label)}: busy machine"
-                st.badge(words, color="orange", help=trust_badges.busy(load))
-
-
-def _bars(found: OpenedRuns, figures: tuple[Figure, ...]) -> None:
-    st.subheader("Stages", anchor=False)
-    shown = model_summary.stage_medians(figures, found.labels)
-    st.altair_chart(charts.stage_bars(shown), alt=charts.stage_words(shown))
-    alone = model_summary.alone(found.table).values()
-    notices.each(alone, "results_alone", notices.small)
-    missing = [
-        f"{label}: {', '.join(absent)}"
-        for label, parts in shown.items()
-        if (absent := [stage for stage in STAGES if stage not in parts])
-    ]
-    if missing:
-        st.caption("Not measured in these results, so not drawn: " + escape("; ".join(missing)))
-
-
 def _distribution(found: OpenedRuns, name: LensName) -> None:
     st.subheader("Distributions", anchor=False)
     kind = metric_of(SPREAD_OF, "results_metric")
@@ -186,14 +203,6 @@ def _distribution(found: OpenedRuns, name: LensName) -> None:
         "Dots: results. Box: first to third quartile. Line: median."
         + (f" At most {charts.DOTS:,} dots per model are drawn." if thin else "")
     )
-
-
-def _tables(found: OpenedRuns, figures: tuple[Figure, ...]) -> None:
-    st.subheader("Figures", anchor=False)
-    labels = [label for label in found.labels if any(one.label == label for one in figures)]
-    blocks.draw([side_by_side(labels, figures)], "results_medians")
-    with st.expander("Spread, percentiles, extremes", key="results_figures"):
-        blocks.draw([document.figure_table(label, figures) for label in labels], "results_figures")
 
 
 def side_by_side(labels: list[str], figures: tuple[Figure, ...]) -> ReportTable:
@@ -214,3 +223,76 @@ def side_by_side(labels: list[str], figures: tuple[Figure, ...]) -> ReportTable:
     )
     caption = "Medians of all results of a model; times from different sources are never mixed."
     return ReportTable(caption, ("metric", "source", *labels), rows, 2)
+
+
+def has_choices(opened: OpenedRuns) -> bool:
+    return bool((opened.table["choices"] > 0).any())
+
+
+def accuracy(opened: OpenedRuns) -> None:
+    found = opened_runs.findings(opened)
+    blocks.draw(list(choice_part.conclusions(found)), "results_accuracy")
+    if any(one.accuracy for one in found.choices):
+        words = charts.choice_words(found.choices)
+        st.altair_chart(charts.choices(found.choices, opened.families), alt=words)
+        st.caption(LEGEND)
+    else:
+        notices.hint(
+            "No answer can be judged yet: all results failed, or the right options are not known. "
+            "The counts are below."
+        )
+    blocks.draw([choice_part.table(found.choices)], "results_accuracy_table")
+    with st.expander("How answers are read and counted", key="results_accuracy_meaning"):
+        notices.small(choice_part.MEANING, "results_accuracy_meaning")
+
+
+def robustness(opened: OpenedRuns) -> None:
+    found = opened_runs.findings(opened).robustness
+    if found is None:  # no run is perturbed
+        return
+    if found.problem:
+        notices.notice(found.problem, "results_robustness_problem")
+        return
+    for measure in found.measures:
+        key = f"results_robustness_{measure}"
+        st.subheader(f"{curves.NAMES[measure]} by strength of the change", anchor=False)
+        words = curves.words(found, measure)
+        st.altair_chart(curves.chart(found, measure), alt=words)
+        with st.expander("Table", key=key):
+            blocks.draw([curves.table(found, measure)], key)
+    lines = [f"• {definition}" for definition in curves.definitions(found)]
+    notices.small("\n".join(lines), "results_robustness")
+
+
+def references(opened: OpenedRuns) -> None:
+    found = opened_runs.findings(opened)
+    blocks.draw(document.agreement(found), "results_agreement")
+    others = has_choices(opened) or found.robustness
+    if not (found.attributes or found.overlaps or others):
+        notices.hint(
+            "These runs have no reference answers and no scene attributes to compare with. A "
+            "reference answer is the gpt value of a record's conversations."
+        )
+
+
+def export(opened: OpenedRuns) -> None:
+    """A button per format; then plans, journals, models, machine, and the tensors."""
+    notices.small(
+        "Every sentence in a report is computed from the chosen runs. With thousands of results "
+        "this takes a few seconds.",
+        "results_reports",
+    )
+    name = "-".join(run.id for run in opened.runs)
+    blocks.downloads(KINDS, partial(_written, opened), f"stagescope-{name}", "results_report")
+    if not any(source.private for source in opened.sources):
+        st.caption("From a terminal:")
+        runs = shlex.join(run.folder.name for run in opened.runs)
+        command = f"{settings.COMMAND} report {runs} --format html --out report.html"
+        st.code(command, language=None)
+    found = opened_runs.findings(opened)
+    blocks.draw(origin(found), "results_origin")
+    blocks.draw(flow(found), "results_flow")
+
+
+def _written(opened: OpenedRuns, form: str) -> bytes:
+    return bundle.zipped(opened.runs) if form == "zip" else documents.data(opened.runs, form)

@@ -1,6 +1,5 @@
 """The samples of the chosen runs as a list: filters, order, pages."""
 
-from collections.abc import Sequence
 from typing import Any
 
 import pandas as pd
@@ -158,21 +157,7 @@ def choose(opened: OpenedRuns) -> str | None:
     names = [str(name) for name in lines.index]
     rows = ROWS if chosen is None else FEW
     pages = -(-len(names) // rows)
-    _turn(names, rows, pages, chosen)
-    table = st.container()
-    with st.container(horizontal=True, vertical_alignment="center", key="results_pager"):
-        st.caption(count(len(names), "sample"), width="content")
-        page = st.pagination(pages, width=300, key=PAGE, bind="query-params") if pages > 1 else 1
-        if chosen is not None:
-            neighbours(names, names.index(chosen) if chosen in names else None, SAMPLE)
-            st.button("Close the sample", on_click=_open, args=(None,))
-    with table:
-        _table(opened, lines.iloc[(page - 1) * rows : page * rows], chosen)
-    return chosen
-
-
-def _turn(names: list[str], rows: int, pages: int, chosen: str | None) -> None:
-    """To the page of a sample that was just opened or closed, or to the last one."""
+    # To the page of a sample that was just opened or closed, or to the last one.
     before, st.session_state[LISTED] = st.session_state.get(LISTED), chosen
     turned = chosen or before
     kept = PAGE in st.session_state or PAGE in st.query_params  # not after another view
@@ -180,21 +165,17 @@ def _turn(names: list[str], rows: int, pages: int, chosen: str | None) -> None:
         st.session_state[PAGE] = names.index(turned) // rows + 1 if turned in names else 1
     if st.session_state.get(PAGE, 1) > pages:
         st.session_state[PAGE] = pages
-
-
-def neighbours(names: Sequence[str], at: int | None, parameter: str) -> None:
-    """Buttons to the names beside place `at` (None: hidden); `parameter`: of the link."""
-    before = names[at - 1] if at else None
-    after = names[at + 1] if at is not None and at + 1 < len(names) else None
-    for word, shortcut, name in (("Previous", "P", before), ("Next", "N", after)):
-        st.button(
-            f"{word} sample",
-            key=f"{parameter}_{word.lower()}",
-            shortcut=shortcut,
-            on_click=st.query_params.update,
-            args=({parameter: name},),
-            disabled=name is None,
-        )
+    table = st.container()
+    with st.container(horizontal=True, vertical_alignment="center", key="results_pager"):
+        st.caption(count(len(names), "sample"), width="content")
+        page = st.pagination(pages, width=300, key=PAGE, bind="query-params") if pages > 1 else 1
+        if chosen is not None:
+            at = names.index(chosen) if chosen in names else None
+            choices.neighbours(names, at, SAMPLE, st.query_params)
+            st.button("Close the sample", on_click=_open, args=(None,))
+    with table:
+        _table(opened, lines.iloc[(page - 1) * rows : page * rows], chosen)
+    return chosen
 
 
 def _table(opened: OpenedRuns, shown: pd.DataFrame, chosen: str | None) -> None:
@@ -208,22 +189,7 @@ def _table(opened: OpenedRuns, shown: pd.DataFrame, chosen: str | None) -> None:
         rows = [row for row, _ in picked["cells"]] or picked["rows"]
         _open(ids[rows[0]] if rows else None)
 
-    st.dataframe(
-        shown.reset_index(),
-        key=key,
-        on_select=open_row,
-        selection_mode=["single-row", "single-cell"],  # a click anywhere in a row opens it
-        selection_default={"selection": {"rows": [ids.index(chosen)] if chosen in ids else []}},
-        hide_index=True,
-        height=(len(ids) + 1) * ROW_PX + 3,
-        column_config=_columns(opened, shown),
-        placeholder="",
-        alt=f"{count(len(ids), 'sample')} with each model's answer and total time in ms.",
-    )
-
-
-def _columns(opened: OpenedRuns, shown: pd.DataFrame) -> dict[str, Any]:
-    """An answer has its label as its head; the total beside it is just "ms"."""
+    # An answer has its label as its head; the total beside it is just "ms".
     text, figure = st.column_config.TextColumn, st.column_config.NumberColumn
     # Wide enough for a model and a minute; four answers fit into a window of 1400 px.
     columns: dict[str, Any] = {"sample": text(width=60), "sequence": text(width=75)}
@@ -234,7 +200,18 @@ def _columns(opened: OpenedRuns, shown: pd.DataFrame) -> dict[str, Any]:
         columns[f"{label}: answer"] = text(label, width=226, help=label)
         total = figure("ms", format="%.1f", width=62, help=f"Total time of {label}, first repeat.")
         columns[f"{label}: total (ms)"] = total
-    return columns
+    st.dataframe(
+        shown.reset_index(),
+        key=key,
+        on_select=open_row,
+        selection_mode=["single-row", "single-cell"],  # a click anywhere in a row opens it
+        selection_default={"selection": {"rows": [ids.index(chosen)] if chosen in ids else []}},
+        hide_index=True,
+        height=(len(ids) + 1) * ROW_PX + 3,
+        column_config=columns,
+        placeholder="",
+        alt=f"{count(len(ids), 'sample')} with each model's answer and total time in ms.",
+    )
 
 
 def _open(sample: str | None) -> None:

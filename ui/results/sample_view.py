@@ -28,7 +28,7 @@ from engine.storage.result_rows import ResultRow
 from engine.storage.run_header import Header
 from engine.storage.run_store import Run
 from engine.types import Sample
-from ui.compare import explanation_view, trust_badges
+from ui.compare import explain_panel, trust_badges
 from ui.results import sample_list
 from ui.results.opened_runs import OpenedRuns
 from ui.widgets import choices, contact_sheets, dataset_picker, marked_text, notices
@@ -71,7 +71,17 @@ class Result:
 
 def show(opened: OpenedRuns, name: str) -> None:
     st.subheader(escape(name), anchor=False)
-    results = _results(opened, name)
+    # One result per label, of the chosen repeat if there are several.
+    lines = opened.table[opened.table["sample"] == name]
+    lines = lines[lines["phase"] == "measured"]
+    repeats = sorted({int(repeat) for repeat in lines["repeat"]})
+    repeat = repeats[0] if repeats else 0
+    if len(repeats) > 1:
+        names = {str(number): f"Repeat {number + 1} of {len(repeats)}" for number in repeats}
+        repeat = int(choices.listed("Repeat", names, "results_repeat", hidden=True, width=220))
+    shown = lines[lines["repeat"] == repeat].to_dict("records")
+    shown.sort(key=lambda line: opened.labels.index(line["label"]))  # a run by turns rotates them
+    results = [result_of(opened, line) for line in shown]
     if not results:
         return
     asked(results)
@@ -88,21 +98,12 @@ def show(opened: OpenedRuns, name: str) -> None:
     _timeline(results)
     with contextlib.suppress(DatasetError):  # the cards say why there are no pictures
         _explanations(results, results[0].sample)
-    _difference(results)
-
-
-def _results(opened: OpenedRuns, name: str) -> list[Result]:
-    """One result per label, of the chosen repeat if there are several."""
-    lines = opened.table[opened.table["sample"] == name]
-    lines = lines[lines["phase"] == "measured"]
-    repeats = sorted({int(repeat) for repeat in lines["repeat"]})
-    repeat = repeats[0] if repeats else 0
-    if len(repeats) > 1:
-        names = {str(number): f"Repeat {number + 1} of {len(repeats)}" for number in repeats}
-        repeat = int(choices.listed("Repeat", names, "results_repeat", hidden=True, width=220))
-    shown = lines[lines["repeat"] == repeat].to_dict("records")
-    shown.sort(key=lambda line: opened.labels.index(line["label"]))  # a run by turns rotates them
-    return [result_of(opened, line) for line in shown]
+    answers = {one.label: str(one.line["text"]) for one in results if not one.line["error"]}
+    if len(answers) > 1:
+        st.subheader("Word by word", anchor=False)
+        labels = list(answers)
+        a, b = choices.two(labels, (labels[0], labels[1]), ("results_first", "results_second"))
+        marked_text.difference((a, answers[a]), (b, answers[b]), "results_words")
 
 
 def result_of(opened: OpenedRuns, line: dict[Any, Any]) -> Result:
@@ -228,7 +229,7 @@ def _explanations(results: Sequence[Result], sample: Sample) -> None:
     what = repr((one.run.folder, stored))
     with notices.telling("results_explained"):
         shown, picture = _map(stored, one.run.header, sample, what, stamp_of(sample))
-        explanation_view.draw(shown, picture, sample.id, "results")
+        explain_panel.draw(shown, picture, sample.id, "results")
 
 
 @st.cache_resource(max_entries=32, show_spinner="Drawing the map …")
@@ -256,13 +257,3 @@ def _timeline(results: Sequence[Result]) -> None:
     if len(alone) < len(answered):
         left = ", ".join(result.label for result in answered if result not in alone)
         st.caption(f"Not in the timeline, because answered in a batch: {escape(left)}.")
-
-
-def _difference(results: Sequence[Result]) -> None:
-    answers = {one.label: str(one.line["text"]) for one in results if not one.line["error"]}
-    if len(answers) < 2:
-        return
-    st.subheader("Word by word", anchor=False)
-    labels = list(answers)
-    a, b = choices.two(labels, (labels[0], labels[1]), ("results_first", "results_second"))
-    marked_text.difference((a, answers[a]), (b, answers[b]), "results_words")

@@ -25,6 +25,7 @@ from engine.jobs.run_job import RunJob
 from engine.media import kinds
 from engine.plain_files import advice, reason
 from engine.quoting import listed, quoted, shown
+from engine.storage.provenance import files_of
 from engine.types import OWN, Sample
 
 MAX_MB = 64  # a file; server.maxUploadSize in .streamlit/config.toml says the same
@@ -51,17 +52,15 @@ class Visit:
         ids = repr([file.file_id for file in files]).encode()
         drop = self.root / hashlib.sha256(ids).hexdigest()[:16]
         folder = drop / FOLDER
-        self._tidy({drop, *(path.parent.parent for path in live)})
-        if not folder.exists():
-            _write(folder, files)
-        return [(file.name, folder / _name(index, file)) for index, file in enumerate(files)]
-
-    def _tidy(self, needed: set[Path]) -> None:
+        needed = {drop, *(path.parent.parent for path in live)}
         room, others = MAX_KEPT_MB * 2**20, set(self.root.iterdir()) - needed
         for other in sorted(others, key=lambda drop: drop.stat().st_mtime_ns, reverse=True):
             room -= sum(path.stat().st_size for path in other.glob(f"{FOLDER}/*"))
             if room < 0:
                 shutil.rmtree(other, ignore_errors=True)
+        if not folder.exists():
+            _write(folder, files)
+        return [(file.name, folder / _name(index, file)) for index, file in enumerate(files)]
 
 
 def gather(
@@ -113,8 +112,7 @@ def _read_by(job: Job) -> Iterator[Path]:
     elif isinstance(job, DraftJob):
         samples = job.request.samples
     for sample in samples:
-        yield from (*sample.event_images, *sample.images)
-        yield from (path for path in (sample.events, sample.mp4) if path is not None)
+        yield from files_of(sample)
 
 
 def owner(sample: Sample | None) -> str:
