@@ -1,8 +1,5 @@
-"""StageScope: page set-up and navigation.
-
-Boundary: the page contents are in pages/.  torch and transformers are imported by the engine's
-worker thread, after the first page is drawn.
-"""
+"""StageScope: page set-up and navigation.  Boundary: the page contents are in pages/.  torch and
+transformers are imported by the engine's worker thread, after the first page is drawn."""
 
 from pathlib import Path
 

@@ -1,8 +1,5 @@
-"""Benchmark: start a dataset run, watch it, cancel it, resume it.
-
-The run is a job in the engine's queue: it continues when the user opens another page or closes the
-browser.
-"""
+"""Benchmark: start a dataset run, watch it, cancel it, resume it.  The run is a job in the engine's
+queue: it continues when the user opens another page or closes the browser."""
 
 import streamlit as st
 

@@ -1,8 +1,6 @@
 """The app behind checks of its own: `python -m ui.server PORT HOST`, which `stagescope app` runs.
-
 A page of another origin, such as another port of this machine, may neither open the app's WebSocket
-nor show it in a frame.  `streamlit run` has no place for such a check.
-"""
+nor show it in a frame.  `streamlit run` has no place for such a check."""
 
 import sys
 

@@ -1,6 +1,5 @@
 """Whether the models' answers agree, in one line and in a tab: contradictions, attributes, words,
-and the known answer of the sample, which nothing tells before somebody asks for it.
-"""
+and the known answer of the sample, which nothing tells before somebody asks for it."""
 
 from collections.abc import Sequence
 

@@ -1,8 +1,6 @@
-"""A blind vote on Compare: until it, nothing tells which model gave which answer.
-
-It belongs to the runs that were started while names were to be hidden.  A saved comparison keeps it
-as the deck on Results keeps votes: one for each pair of answers.
-"""
+"""A blind vote on Compare: until it, nothing tells which model gave which answer.  It belongs to
+the runs that were started while names were to be hidden.  A saved comparison keeps it as the deck
+on Results keeps votes: one for each pair of answers."""
 
 import secrets
 from collections.abc import Iterator, Mapping, Sequence

@@ -1,7 +1,5 @@
-"""What an answer rests on: a sentence of it is chosen; its explanation is followed and drawn.
-
-The words and the answer are a model's: they are shown as plain text.
-"""
+"""What an answer rests on: a sentence of it is chosen; its explanation is followed and drawn.  The
+words and the answer are a model's: they are shown as plain text."""
 
 from collections.abc import Mapping, Sequence
 from html import escape

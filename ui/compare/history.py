@@ -1,8 +1,6 @@
-"""What this visit has asked on Compare, newest first, and a comparison kept as a run.
-
-The session has ids of jobs and values of widgets; results stay in the queue, which drops old ones.
-A comparison of a visitor's own files becomes a run of this visit only.
-"""
+"""What this visit has asked on Compare, newest first, and a comparison kept as a run.  The session
+has ids of jobs and values of widgets; results stay in the queue, which drops old ones.  A
+comparison of a visitor's own files becomes a run of this visit only."""
 
 from __future__ import annotations
 

@@ -1,8 +1,6 @@
-"""Stage times of single runs: bars in HTML, while the runs go on and after them, and a table.
-
-HTML is drawn ten times a second without a chart library, and a finished bar keeps its place.  All
-text is escaped.
-"""
+"""Stage times of single runs: bars in HTML, while the runs go on and after them, and a table.  HTML
+is drawn ten times a second without a chart library, and a finished bar keeps its place.  All text
+is escaped."""
 
 import math
 from collections.abc import Iterable, Sequence

@@ -1,8 +1,6 @@
 """One sample: each model's pictures and answer, explanations that are kept with the answers, the
-difference of two answers, a timeline.
-
-Questions, answers, references and errors are shown as plain text.
-"""
+difference of two answers, a timeline.  Questions, answers, references and errors are shown as plain
+text."""
 
 import contextlib
 from collections.abc import Mapping, Sequence

@@ -1,8 +1,6 @@
 """The outcome of a check as HTML, and its evidence: tokens of two answers, times, and tables of
-everything else.
-
-Evidence may come from an untrusted file: what cannot be drawn is shown as raw text.
-"""
+everything else.  Evidence may come from an untrusted file: what cannot be drawn is shown as raw
+text."""
 
 import json
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence

@@ -1,8 +1,6 @@
 """A report on the page: a sentence per model, one table of checks and models, what is not proved.
-
 It redraws only what has changed, while a verification runs.  The open rows are in the URL.
-Certificates are listed, and open in place, one at a time, by their row or by a link.
-"""
+Certificates are listed, and open in place, one at a time, by their row or by a link."""
 
 import json
 from collections.abc import Mapping, Sequence

@@ -1,8 +1,6 @@
 """One of several names, as buttons or a list, two of them, numbers, questions; and the options of a
-run, as RunOptions describes them.  All are in the URL.
-
-The label of a chosen value is there under the widget's key, so labels are part of links.
-"""
+run, as RunOptions describes them.  All are in the URL.  The label of a chosen value is there under
+the widget's key, so labels are part of links."""
 
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any, Literal, TypeVar

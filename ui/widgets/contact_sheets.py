@@ -1,8 +1,6 @@
-"""Pictures for the browser: one contact sheet per model, one preview per sample.
-
-Each content is encoded once (st.cache_data), because encoding is too slow for every rerun.  Pages
-get data URLs: st.image would convert WebP bytes to PNG at every rerun (0.1 s for a sheet).
-"""
+"""Pictures for the browser: one contact sheet per model, one preview per sample.  Each content is
+encoded once (st.cache_data), because encoding is too slow for every rerun.  Pages get data URLs:
+st.image would convert WebP bytes to PNG at every rerun (0.1 s for a sheet)."""
 
 import base64
 from typing import Any, NamedTuple

@@ -1,7 +1,5 @@
 """Jobs that a visitor watches: started here, elsewhere, or named in a link; and Compare's runs.
-
-Only the jobs' ids are stored, so a redrawn page or another session finds the same jobs.
-"""
+Only the jobs' ids are stored, so a redrawn page or another session finds the same jobs."""
 
 import time
 from collections.abc import Callable, Iterable, Mapping, Sequence

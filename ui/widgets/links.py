@@ -1,7 +1,5 @@
 """What a link names: ids that a page keeps; invalid numbers are dropped, unknown names reported.
-
-Streamlit silently drops a value that is not an option, and fails on text in place of a number.
-"""
+Streamlit silently drops a value that is not an option, and fails on text in place of a number."""
 
 import re
 from collections.abc import Iterable

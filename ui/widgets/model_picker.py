@@ -1,8 +1,6 @@
-"""A page's models: their list, variants that are added to it, and the columns they become.
-
-The list is in the URL.  A variant is a model that is shown something else, or has another dtype
-or quantization.  The labels of columns say what differs, and each has a colour of its own.
-"""
+"""A page's models: their list, variants that are added to it, and the columns they become.  The
+list is in the URL.  A variant is a model that is shown something else, or has another dtype or
+quantization.  The labels of columns say what differs, and each has a colour of its own."""
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace

@@ -1,7 +1,5 @@
-"""Background work of a fresh server: demo models, then chart libraries, then demo scenes.
-
-They run one after another, because each keeps the CPU busy; pages only check whether they are done.
-"""
+"""Background work of a fresh server: demo models, then chart libraries, then demo scenes.  They run
+one after another, because each keeps the CPU busy; pages only check whether they are done."""
 
 import contextlib
 import threading
