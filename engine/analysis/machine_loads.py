@@ -9,7 +9,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from engine.analysis.results_table import LOAD, answered, devices, labels, measured
+from engine.analysis.results_table import LOAD, answered, devices, labels, measured, of_both
 from engine.machine.load import MachineLoad, different, shares, words
 
 if TYPE_CHECKING:
@@ -57,7 +57,7 @@ def incomparable(table: pd.DataFrame, a: str, b: str) -> str:
     """Why the times of two labels cannot be compared, or "" (also if no load is known).  Over the
     samples that both have.  Times measured at different loads differ because of the load; on a busy
     machine a ratio holds for this load only."""
-    one, other = (of(side) for side in _sides(table, a, b))
+    one, other = (of(side) for side in of_both(measured(table), a, b))
     return incomparable_loads(a, one, b, other)
 
 
@@ -139,7 +139,7 @@ def _device_note(table: pd.DataFrame, a: str, b: str) -> str:
 
 def _load_note(table: pd.DataFrame, a: str, b: str) -> str:
     """Load unknown, or measured at different times; "" if neither."""
-    sides = _sides(table, a, b)
+    sides = of_both(measured(table), a, b)
     if not all(len(side) for side in sides):
         return ""
     unknown = [label for label, side in zip((a, b), sides, strict=True) if of(side) is None]
@@ -174,11 +174,3 @@ def remarks(table: pd.DataFrame) -> Iterator[str]:
         if load is not None and load.busy:
             busy = f"{label} ran on a busy machine ({words(load)})"
             yield f"{busy}: its times may be longer than on an idle one."
-
-
-def _sides(table: pd.DataFrame, a: str, b: str) -> tuple[pd.DataFrame, pd.DataFrame]:
-    """The measured results of two labels for the samples that both have."""
-    lines = measured(table)
-    one, other = lines[lines["label"] == a], lines[lines["label"] == b]
-    shared = set(one["sample"]) & set(other["sample"])
-    return one[one["sample"].isin(shared)], other[other["sample"].isin(shared)]

@@ -272,6 +272,13 @@ def measured(table: pd.DataFrame) -> pd.DataFrame:
     return table[(table["group"] == "measured") & (table["error"] == "")]
 
 
+def of_both(lines: pd.DataFrame, a: str, b: str) -> tuple[pd.DataFrame, pd.DataFrame]:
+    """The results of two labels for the samples that both have."""
+    one, other = (lines[lines["label"] == label] for label in (a, b))
+    shared = set(one["sample"]) & set(other["sample"])
+    return one[one["sample"].isin(shared)], other[other["sample"].isin(shared)]
+
+
 @dataclass(frozen=True)
 class Lens:
     table: pd.DataFrame

@@ -237,12 +237,12 @@ class RunSession:
     watcher: Watcher
     executor: Executor | None = None
     streaks: Counter[str] = field(default_factory=Counter)  # a model's failures in a row
-    given_up: set[str] = field(default_factory=set)
     paused_ms: float = 0.0
 
     def __post_init__(self) -> None:
         self.writer, self.plan = self.ready.writer, self.ready.writer.header.plan
         self.tracker, self.done = self.ready.tracker, self.ready.writer.done
+        self.given_up = self.tracker.given_up
         self.warmed = Counter(task.model for task in self.done if task.phase == "warmup")
         samples, entries = self.ready.samples, self.ready.entries
         self.task_executor = TaskExecutor(self.plan, samples, entries, self.watcher, self.note)
@@ -270,9 +270,7 @@ class RunSession:
             raise
         finally:
             self.tracker.end()
-        view = self.tracker.view()
-        given_up = {live.model: live.given_up for live in view.models if live.given_up}
-        self.writer.finish(summary(self.writer, view.planned, view.done, view.failed, given_up))
+        self.writer.finish(summary(self.writer, self.given_up))
         self.note("finished", "")
         return "finished"
 
@@ -377,8 +375,7 @@ class RunSession:
                 self.give_up(row.model, why)
 
     def give_up(self, model: str, reason: str) -> None:
-        self.given_up.add(model)
-        self.tracker.give_up(model, reason)
+        self.given_up[model] = reason
         self.writer.note("given up", f"{model} was given up: {reason}", model=model)
 
     def note(self, event: str, text: str, **more: Any) -> None:
@@ -387,20 +384,20 @@ class RunSession:
             self.tracker.note(text)
 
 
-def summary(
-    writer: Writer, planned: int, results: int, failed: int, given_up: Mapping[str, str]
-) -> dict[str, Any]:
+def summary(writer: Writer, given_up: Mapping[str, str]) -> dict[str, Any]:
     """Counts of the run, and each model's counts and figures; `given_up`: model -> reason."""
     from engine.analysis import model_summary, results_table
 
+    plan = writer.header.plan
     table = results_table.frame([run_store.read(writer.folder)], answers=False)
+    counts = model_summary.counts(table)
     return {
         "finished": run_header.now(),
-        "planned": planned,
-        "results": results,
-        "failed": failed,
-        "given_up": dict(given_up),
-        "counts": [vars(count) for count in model_summary.counts(table)],
+        "planned": plan.planned,
+        "results": sum(count.results for count in counts),
+        "failed": sum(count.failed for count in counts),
+        "given_up": {name: given_up[name] for name in plan.models if name in given_up},
+        "counts": [vars(count) for count in counts],
         "figures": [vars(figure) for figure in model_summary.figures(table)],
         "throughput": [asdict(one) for one in model_summary.throughputs(table)],
     }
