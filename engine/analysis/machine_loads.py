@@ -9,7 +9,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from engine.analysis.results_table import LOAD, answered, devices, labels, measured, of_both
+from engine.analysis.results_table import LOAD, answered, labels, measured, of_both
 from engine.machine.load import MachineLoad, different, shares, words
 
 if TYPE_CHECKING:
@@ -85,22 +85,16 @@ class LabelDevice:
     words: str
     machines: frozenset[str]
 
-    @property
-    def share(self) -> str:
-        """In words: "a shared device", "shared cores", both, or neither."""
-        if not self.shared:
-            return "a device for itself"
-        return self.shared if self.shared == "shared cores" else f"a {self.shared}"
-
 
 def label_devices(table: pd.DataFrame) -> dict[str, LabelDevice]:
     few = table[["label", "bare", "device", "shared", "host", "address"]].drop_duplicates()
     known = {}
-    for name, device in devices(table).items():
+    for name in labels(table):
         lines = few[few["label"] == name]
-        shared = " ".join(lines[lines["device"] == device]["shared"].unique()[:1] if device else ())
-        named = zip(lines["host"], lines["address"], strict=True)
-        machines = frozenset(" ".join(filter(None, place)) for place in named if any(place))
+        named = lines[lines["device"] != ""]  # all of one type
+        device, shared = next(zip(named["device"], named["shared"], strict=True), ("", ""))
+        places = zip(lines["host"], lines["address"], strict=True)
+        machines = frozenset(" ".join(filter(None, place)) for place in places if any(place))
         kind = device.removesuffix(f", {shared}") if shared else device
         known[name] = LabelDevice(str(lines["bare"].iloc[0]), kind, shared, device, machines)
     return known
@@ -127,7 +121,9 @@ def _device_note(table: pd.DataFrame, a: str, b: str) -> str:
         how, what = "Different devices", "device"
         words = [f"ran on {place.words}" for place in (one, other)]
     elif one.shared != other.shared:
-        how, what, words = "Shared differently", "sharing", [f"had {p.share}" for p in (one, other)]
+        how, what = "Shared differently", "sharing"
+        own = {"": "a device for itself", "shared cores": "shared cores"}
+        words = [f"had {own.get(place.shared, f'a {place.shared}')}" for place in (one, other)]
     elif one.machines and other.machines and not one.machines & other.machines:
         how, what = "Different machines", "machine"
         words = [f"ran on {', '.join(sorted(place.machines))}" for place in (one, other)]

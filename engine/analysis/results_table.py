@@ -255,13 +255,6 @@ def perturbed_alike(table: pd.DataFrame, a: str, b: str) -> bool:
     return sides[0] == sides[1]
 
 
-def devices(table: pd.DataFrame) -> dict[str, str]:
-    """The type of device of each of labels(), "" if not known; a label never has two."""
-    known = table[table["device"] != ""].drop_duplicates("label")
-    types = dict(zip(known["label"], known["device"], strict=True))
-    return {label: str(types.get(label, "")) for label in labels(table)}
-
-
 def answered(table: pd.DataFrame) -> pd.DataFrame:
     """The answers of the measured phase, of batches, cold and paused ones too."""
     return table[(table["phase"] == "measured") & (table["error"] == "")]
