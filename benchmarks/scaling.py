@@ -106,7 +106,7 @@ def _process(folder: Path) -> None:
     ready = execute.prepare(plan, found, folder)
     watcher = _Ends(ready)
     with ready.writer:
-        execute.run(ready, watcher)
+        ready.run(watcher)
     print(json.dumps(watcher.ends))
 
 
@@ -146,7 +146,7 @@ def _run(folder: Path, workers: int, repeat: int = REPEAT) -> float:
         ready = execute.prepare(plan, found, folder, elsewhere=True)
         watcher = _Watch(ready, workers)
         with ready.writer:
-            execute.run(ready, watcher, executor)
+            ready.run(watcher, executor)
     return watcher.rate()
 
 

@@ -26,7 +26,7 @@ from engine.analysis.answer_reading import (
     score,
 )
 from engine.analysis.metrics import BY_NAME
-from engine.analysis.results_table import answered, labels
+from engine.analysis.results_table import answered, labels, of_both
 from engine.quoting import count, joined
 
 if TYPE_CHECKING:
@@ -227,9 +227,7 @@ def deck(table: pd.DataFrame, a: str, b: str) -> tuple[DeckCard, ...]:
 
 def answered_by_both(table: pd.DataFrame, a: str, b: str) -> int:
     """The number of samples that a and b answered, with the same question or not."""
-    lines = answered(table)
-    sides = [{*lines.loc[lines["label"] == label, "sample"]} for label in (a, b)]
-    return len(sides[0] & sides[1])
+    return int(of_both(answered(table), a, b)[0]["sample"].nunique())
 
 
 def by_disagreement(table: pd.DataFrame) -> pd.DataFrame:

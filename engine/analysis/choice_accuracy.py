@@ -82,7 +82,7 @@ def accuracies(table: pd.DataFrame) -> tuple[ChoiceAccuracy, ...]:
 
 def compare_all(table: pd.DataFrame) -> tuple[ChoicePair, ...]:
     """Each pair of labels with common questions and inputs perturbed alike, over all tasks."""
-    scored = {label: _right(lines) for label, lines in _judged(_asked(table)).groupby("label")}
+    scored = {label: per_question(lines) for label, lines in judged(_asked(table)).groupby("label")}
     found = []
     for a, b in combinations([label for label in labels(table) if label in scored], 2):
         both = scored[a].join(scored[b][["value"]], how="inner", rsuffix="_b")
@@ -99,11 +99,11 @@ def _asked(table: pd.DataFrame) -> pd.DataFrame:
     return table[(table["choices"] > 0) & (table["phase"] == "measured")]
 
 
-def _judged(lines: pd.DataFrame) -> pd.DataFrame:
+def judged(lines: pd.DataFrame) -> pd.DataFrame:
     return lines[(lines["right"] != "") & ~lines["off_script"].astype(bool)]
 
 
-def _right(lines: pd.DataFrame, column: str = "choice") -> pd.DataFrame:
+def per_question(lines: pd.DataFrame, column: str = "choice") -> pd.DataFrame:
     """A line per question: sequence, and the mean of its repeats' right answers (value)."""
     right = (lines[column] == lines["right_letter"]).astype(float)
     grouped = lines.assign(value=right).groupby("sample", sort=False)
@@ -111,11 +111,11 @@ def _right(lines: pd.DataFrame, column: str = "choice") -> pd.DataFrame:
 
 
 def _accuracy(label: str, task: str, lines: pd.DataFrame) -> ChoiceAccuracy:
-    answered, judged = lines[lines["error"] == ""], _judged(lines)
-    accuracy, chance = _share(_right(judged)), None
+    answered, counted = lines[lines["error"] == ""], judged(lines)
+    accuracy, chance = _share(per_question(counted)), None
     commonest, always = "", None
     if accuracy is not None:
-        questions = judged.drop_duplicates("sample")
+        questions = counted.drop_duplicates("sample")
         chance = float((1 / questions["choices"].astype(float)).mean())
         if (questions["choice_form"] == "words").all():
             texts = questions.groupby("question_task")["right_choice"]
@@ -123,22 +123,22 @@ def _accuracy(label: str, task: str, lines: pd.DataFrame) -> ChoiceAccuracy:
         else:
             counts = questions["right_letter"].value_counts().sort_index()
             commonest, always = str(counts.idxmax()), float(counts.max() / len(questions))
-    weighed = judged[judged["likeliest"] != ""]
+    weighed = counted[counted["likeliest"] != ""]
     same = (weighed["choice"] == weighed["likeliest"]).astype(float)
     return ChoiceAccuracy(
         label=label,
         task=task,
         accuracy=accuracy,
-        right=float(_right(judged)["value"].sum()),
+        right=float(per_question(counted)["value"].sum()),
         answers=len(answered),
         unreadable=int((answered["choice"] == "").sum()),
         failed=len(lines) - len(answered),
-        left_out=len(answered) - len(judged),
+        left_out=len(answered) - len(counted),
         chance=chance,
         commonest=commonest,
         always=always,
         verdict=_verdict(accuracy, chance),
-        likeliest=_share(_right(weighed, "likeliest")),
+        likeliest=_share(per_question(weighed, "likeliest")),
         agree=float(same.mean()) if len(same) else None,
     )
 

@@ -11,7 +11,7 @@ correction for their number.
 """
 
 from collections import Counter
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property, partial
 from itertools import accumulate
@@ -219,14 +219,13 @@ def verdict(compared: Sequence[ComparedModel], unfinished: Mapping[str, str]) ->
     return replace(found, mixed=(*_cached(models), *found.mixed, *missing), notes=notes)
 
 
-def _cached(models: Sequence[ComparedModel]) -> tuple[str, ...]:
-    """Who is first with the time of what came from the cache; () if it is who is first without."""
+def _cached(models: Sequence[ComparedModel]) -> Iterator[str]:
+    """Who is first with the time of what came from the cache, unless it is who is first without."""
     first = min(models, key=lambda model: model.total.middle)
     whole = min(models, key=lambda model: model.middle.uncached_total_ms)
-    if whole is first:
-        return ()
-    least = f"{whole.label} took the least: {ms(whole.middle.uncached_total_ms)}"
-    return (f"Vision came from the cache; with its own time, measured once, {least}.",)
+    if whole is not first:
+        least = f"{whole.label} took the least: {ms(whole.middle.uncached_total_ms)}"
+        yield f"Vision came from the cache; with its own time, measured once, {least}."
 
 
 def _again(models: Sequence[ComparedModel]) -> int:
@@ -372,16 +371,15 @@ def _time(spread: RunRange) -> str:
     return f"{ms(spread.middle)} ({ms(spread.low)} to {ms(spread.high)})"
 
 
-def _per_token(models: Sequence[ComparedModel]) -> tuple[str, ...]:
+def _per_token(models: Sequence[ComparedModel]) -> Iterator[str]:
     """The model with the shortest time per token, if its range is apart from the others'."""
     known = [(spread, model.label) for model in models if (spread := model.time("tpot"))]
     known.sort(key=lambda pair: pair[0].middle)
     if len(known) < 2 or ms(known[0][0].high) == ms(known[1][0].low):
-        return ()
-    least, label = known[0]
-    if not all(least.high < spread.low for spread, _ in known[1:]):
-        return ()
-    return (f"Per token, {label} took the least time: {ms(least.middle)}.",)
+        return
+    (least, label), *others = known
+    if all(least.high < spread.low for spread, _ in others):
+        yield f"Per token, {label} took the least time: {ms(least.middle)}."
 
 
 def _not_counted(
@@ -402,23 +400,21 @@ def _not_counted(
     return missing, notes
 
 
-def _shared(models: Sequence[ComparedModel]) -> tuple[str, ...]:
+def _shared(models: Sequence[ComparedModel]) -> Iterator[str]:
     """What limits the times of all models in the same way."""
     results = [result for model in models for result in model.counted]
-    notes = []
     if all(result.cached for result in results):
         totals = [(model.label, model.time("uncached_total")) for model in models]
         texts = [f"{label} {_time(time) if time else 'unknown'}" for label, time in totals]
-        notes.append(f"All models read from the cache. Total without cache: {', '.join(texts)}.")
+        yield f"All models read from the cache. Total without cache: {', '.join(texts)}."
     if all(result.cold for result in results):
-        notes.append("All runs were cold: the first after loading, with start-up work.")
+        yield "All runs were cold: the first after loading, with start-up work."
     runs = sorted({len(model.counted) for model in models})
     if runs == [1]:
-        notes.append("One run of each model: other runs take other times.")
+        yield "One run of each model: other runs take other times."
     else:
         ends = str(runs[0]) if len(runs) == 1 else f"{runs[0]} to {runs[-1]}"
-        notes.append(f"Times of the median run of {ends}, with the ranges of all.")
-    return tuple(notes)
+        yield f"Times of the median run of {ends}, with the ranges of all."
 
 
 # The reason.

@@ -9,7 +9,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from engine.analysis.results_table import LOAD, answered, devices, labels, measured
+from engine.analysis.results_table import LOAD, answered, labels, measured, of_both
 from engine.machine.load import MachineLoad, different, shares, words
 
 if TYPE_CHECKING:
@@ -57,7 +57,7 @@ def incomparable(table: pd.DataFrame, a: str, b: str) -> str:
     """Why the times of two labels cannot be compared, or "" (also if no load is known).  Over the
     samples that both have.  Times measured at different loads differ because of the load; on a busy
     machine a ratio holds for this load only."""
-    one, other = (of(side) for side in _sides(table, a, b))
+    one, other = (of(side) for side in of_both(measured(table), a, b))
     return incomparable_loads(a, one, b, other)
 
 
@@ -85,22 +85,16 @@ class LabelDevice:
     words: str
     machines: frozenset[str]
 
-    @property
-    def share(self) -> str:
-        """In words: "a shared device", "shared cores", both, or neither."""
-        if not self.shared:
-            return "a device for itself"
-        return self.shared if self.shared == "shared cores" else f"a {self.shared}"
-
 
 def label_devices(table: pd.DataFrame) -> dict[str, LabelDevice]:
     few = table[["label", "bare", "device", "shared", "host", "address"]].drop_duplicates()
     known = {}
-    for name, device in devices(table).items():
+    for name in labels(table):
         lines = few[few["label"] == name]
-        shared = " ".join(lines[lines["device"] == device]["shared"].unique()[:1] if device else ())
-        named = zip(lines["host"], lines["address"], strict=True)
-        machines = frozenset(" ".join(filter(None, place)) for place in named if any(place))
+        named = lines[lines["device"] != ""]  # all of one type
+        device, shared = next(zip(named["device"], named["shared"], strict=True), ("", ""))
+        places = zip(lines["host"], lines["address"], strict=True)
+        machines = frozenset(" ".join(filter(None, place)) for place in places if any(place))
         kind = device.removesuffix(f", {shared}") if shared else device
         known[name] = LabelDevice(str(lines["bare"].iloc[0]), kind, shared, device, machines)
     return known
@@ -127,7 +121,9 @@ def _device_note(table: pd.DataFrame, a: str, b: str) -> str:
         how, what = "Different devices", "device"
         words = [f"ran on {place.words}" for place in (one, other)]
     elif one.shared != other.shared:
-        how, what, words = "Shared differently", "sharing", [f"had {p.share}" for p in (one, other)]
+        how, what = "Shared differently", "sharing"
+        own = {"": "a device for itself", "shared cores": "shared cores"}
+        words = [f"had {own.get(place.shared, f'a {place.shared}')}" for place in (one, other)]
     elif one.machines and other.machines and not one.machines & other.machines:
         how, what = "Different machines", "machine"
         words = [f"ran on {', '.join(sorted(place.machines))}" for place in (one, other)]
@@ -139,7 +135,7 @@ def _device_note(table: pd.DataFrame, a: str, b: str) -> str:
 
 def _load_note(table: pd.DataFrame, a: str, b: str) -> str:
     """Load unknown, or measured at different times; "" if neither."""
-    sides = _sides(table, a, b)
+    sides = of_both(measured(table), a, b)
     if not all(len(side) for side in sides):
         return ""
     unknown = [label for label, side in zip((a, b), sides, strict=True) if of(side) is None]
@@ -174,11 +170,3 @@ def remarks(table: pd.DataFrame) -> Iterator[str]:
         if load is not None and load.busy:
             busy = f"{label} ran on a busy machine ({words(load)})"
             yield f"{busy}: its times may be longer than on an idle one."
-
-
-def _sides(table: pd.DataFrame, a: str, b: str) -> tuple[pd.DataFrame, pd.DataFrame]:
-    """The measured results of two labels for the samples that both have."""
-    lines = measured(table)
-    one, other = lines[lines["label"] == a], lines[lines["label"] == b]
-    shared = set(one["sample"]) & set(other["sample"])
-    return one[one["sample"].isin(shared)], other[other["sample"].isin(shared)]

@@ -116,7 +116,6 @@ def figures(table: pd.DataFrame) -> tuple[Figure, ...]:
             values = metrics.values(some, metric)
             if not (n := len(values)):
                 continue
-            spread = statistics.spread(values)
             found.append(
                 Figure(
                     label=label,
@@ -124,15 +123,11 @@ def figures(table: pd.DataFrame) -> tuple[Figure, ...]:
                     unit=metric.unit,
                     group=group,
                     source=str(source),
-                    n=n,
-                    median=spread.median,
                     mean=float(values.mean()),
                     sd=float(values.std(ddof=1)) if n > 1 else None,
-                    mad=spread.mad,
                     p90=float(np.percentile(values, 90)) if n >= P90_FROM else None,
                     p99=float(np.percentile(values, 99)) if n >= P99_FROM else None,
-                    low=spread.low,
-                    high=spread.high,
+                    **vars(statistics.spread(values)),
                 )
             )
     return tuple(found)
@@ -150,10 +145,8 @@ def stage_medians(found: tuple[Figure, ...], names: Sequence[str]) -> StageTimes
 def find(found: tuple[Figure, ...], label: str, metric: str) -> Figure | None:
     """The figure of a metric that was not read from the cache, if there is one."""
     wanted = label, metric, "measured"
-    for one in found:
-        if (one.label, one.metric, one.group) == wanted and one.source != "cached":
-            return one
-    return None
+    fresh = (one for one in found if one.source != "cached")
+    return next((one for one in fresh if (one.label, one.metric, one.group) == wanted), None)
 
 
 @dataclass(frozen=True)

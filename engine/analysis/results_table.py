@@ -255,13 +255,6 @@ def perturbed_alike(table: pd.DataFrame, a: str, b: str) -> bool:
     return sides[0] == sides[1]
 
 
-def devices(table: pd.DataFrame) -> dict[str, str]:
-    """The type of device of each of labels(), "" if not known; a label never has two."""
-    known = table[table["device"] != ""].drop_duplicates("label")
-    types = dict(zip(known["label"], known["device"], strict=True))
-    return {label: str(types.get(label, "")) for label in labels(table)}
-
-
 def answered(table: pd.DataFrame) -> pd.DataFrame:
     """The answers of the measured phase, of batches, cold and paused ones too."""
     return table[(table["phase"] == "measured") & (table["error"] == "")]
@@ -270,6 +263,13 @@ def answered(table: pd.DataFrame) -> pd.DataFrame:
 def measured(table: pd.DataFrame) -> pd.DataFrame:
     """The results that means use: answered, not in a batch, cold, warm-up or after a pause."""
     return table[(table["group"] == "measured") & (table["error"] == "")]
+
+
+def of_both(lines: pd.DataFrame, a: str, b: str) -> tuple[pd.DataFrame, pd.DataFrame]:
+    """The results of two labels for the samples that both have."""
+    one, other = (lines[lines["label"] == label] for label in (a, b))
+    shared = set(one["sample"]) & set(other["sample"])
+    return one[one["sample"].isin(shared)], other[other["sample"].isin(shared)]
 
 
 @dataclass(frozen=True)

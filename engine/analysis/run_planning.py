@@ -63,21 +63,11 @@ def newest(plan: Plan, root: Path, runs: Sequence[RunInfo]) -> RunInfo | None:
 
 
 def measure(run: Run, models: Sequence[str]) -> EarlierRun:
+    import pandas as pd  # slow to import
+
     table = frame([run], answers=False)
     lines = table[table["model"].isin(list(models))]
     loads = by_label(lines) if len(lines) else {}
-    return EarlierRun(
-        run=run,
-        results=len(measured(lines)),
-        device=", ".join(dict.fromkeys(filter(None, lines["device"].astype(str)))),
-        costs=_costs(run, lines).reindex(list(models)),
-        busy=tuple(label for label, load in loads.items() if load and load.busy),
-    )
-
-
-def _costs(run: Run, lines: pd.DataFrame) -> pd.DataFrame:
-    import pandas as pd  # slow to import
-
     rows = []
     for offset, row in run.results():
         kept = (one.bytes for one in row.tensors if one.name.startswith(FEATURES))
@@ -94,7 +84,13 @@ def _costs(run: Run, lines: pd.DataFrame) -> pd.DataFrame:
     phases = each.groupby([answers["model"], answers["phase"]]).mean().unstack()
     phases = phases.rename(columns={"measured": "result_ms", "warmup": "warmup_ms"})
     parts = [phases, loaded.groupby("model").max(), sizes.groupby("model").mean()]
-    return pd.concat(parts, axis=1).reindex(columns=list(COSTS))
+    return EarlierRun(
+        run=run,
+        results=len(measured(lines)),
+        device=", ".join(dict.fromkeys(filter(None, lines["device"].astype(str)))),
+        costs=pd.concat(parts, axis=1).reindex(columns=list(COSTS)).reindex(list(models)),
+        busy=tuple(label for label, load in loads.items() if load and load.busy),
+    )
 
 
 @dataclass(frozen=True)

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from engine.analysis.results_table import measured, perturbed_alike
+from engine.analysis.results_table import measured, of_both, perturbed_alike
 from engine.palette import UNACCOUNTED
 from engine.quoting import count
 
@@ -65,14 +65,13 @@ def split(table: pd.DataFrame, a: str, b: str) -> Split | None:
     lines = measured(table)
     lines = lines[~lines["cached"].astype(bool) & (lines["new_tokens"] > 0)]
     lines = lines.dropna(subset=list(_COLUMNS))
-    sides = [lines[lines["label"] == label] for label in (a, b)]
-    shared = set(sides[0]["sample"]) & set(sides[1]["sample"])
-    if not shared or not perturbed_alike(table, a, b):
+    sides = of_both(lines, a, b)
+    samples = sides[0]["sample"].nunique()
+    if not samples or not perturbed_alike(table, a, b):
         return None
     columns = [*_COLUMNS, "new_tokens"]
-    sides = [side[side["sample"].isin(shared)] for side in sides]
     means = (side.groupby("sample")[columns].mean().mean() for side in sides)
-    return split_of(a, b, len(shared), *(factors_of([*map(float, side)]) for side in means))
+    return split_of(a, b, samples, *(factors_of([*map(float, side)]) for side in means))
 
 
 def factors_of(means: Sequence[float]) -> tuple[float, ...]:

@@ -50,24 +50,13 @@ Outcome = Literal["finished", "cancelled"]
 Executor = Callable[["RunSession"], None]
 
 
-@dataclass(frozen=True)
-class PreparedRun:
-    """Close its writer at the end.  `root`: the current place of its dataset."""
-
-    writer: Writer
-    samples: Mapping[str, Sample]
-    entries: Mapping[str, ModelEntry]
-    tracker: Tracker
-    root: Path
-
-
 def prepare(
     plan: Plan,
     found: dataset.Dataset,
     folder: Path | None = None,
     elsewhere: bool = False,
     together: str = "",
-) -> PreparedRun:
+) -> RunSession:
     """A new run of this plan, in `folder` or in a new folder below the runs folder.
 
     `elsewhere`: other processes load the models, so this machine's memory is not checked.
@@ -81,8 +70,7 @@ def prepare(
     writer = run_store.create(header, place)
     order = f" Order: {plan.order} ({plan.order_why})." if plan.order_why else ""
     writer.note("started", f"{plan.planned:,} results are planned.{order}")
-    tracker = Tracker(plan.planned, plan.models, plan.batch)
-    return PreparedRun(writer, samples, entries, tracker, found.root)
+    return RunSession(writer, samples, entries, found.root)
 
 
 def checked(
@@ -152,7 +140,7 @@ def ordered(plan: Plan, entries: Mapping[str, ModelEntry], elsewhere: bool) -> P
     return replace(plan, order=order, order_why=f"auto: {why}")
 
 
-def resume(folder: Path, root: Path | None = None, force: bool = False) -> PreparedRun:
+def resume(folder: Path, root: Path | None = None, force: bool = False) -> RunSession:
     """Continues a run, whose dataset may have moved to `root`.  A changed dataset, code or
     checkpoint is refused unless `force` is set."""
     writer = run_store.reopen(folder)
@@ -175,14 +163,14 @@ def resume(folder: Path, root: Path | None = None, force: bool = False) -> Prepa
             text = "; ".join(f"forced although {change}" for change in changed)
             moved = provenance.moved(header, here)
             writer.note("resumed", " ".join(filter(None, [text, moved])))
-        tracker = Tracker(plan.planned, plan.models, plan.batch)
+        session = RunSession(writer, samples, entries, data.root)
         run = run_store.read(writer.folder)
         for _, row in run.results():
-            tracker.earlier(row)
+            session.tracker.earlier(row)
         if problems := [*filter(None, [writer.problem]), *run.problems]:
             writer.problem = " ".join(problems)
-            tracker.note(writer.problem)
-        return PreparedRun(writer, samples, entries, tracker, data.root)
+            session.tracker.note(writer.problem)
+        return session
     except BaseException:
         writer.close()
         raise
@@ -221,40 +209,37 @@ def describe(
     )
 
 
-def run(
-    ready: PreparedRun, watcher: Watcher | None = None, executor: Executor | None = None
-) -> Outcome:
-    """Runs all tasks that have no row yet, then writes the summary; StoreError if results can no
-    longer be saved.  The run stays resumable whatever happens."""
-    return RunSession(ready, watcher or Watcher(), executor).run()
-
-
 @dataclass
 class RunSession:
-    """A run from start or resume to its end; executors read tasks and save rows through it."""
+    """A run from start or resume to its end; executors read tasks and save rows through it.  Close
+    its writer at the end.  `root`: the current place of its dataset."""
 
-    ready: PreparedRun
-    watcher: Watcher
-    executor: Executor | None = None
+    writer: Writer
+    samples: Mapping[str, Sample]
+    entries: Mapping[str, ModelEntry]
+    root: Path
     streaks: Counter[str] = field(default_factory=Counter)  # a model's failures in a row
-    given_up: set[str] = field(default_factory=set)
     paused_ms: float = 0.0
 
     def __post_init__(self) -> None:
-        self.writer, self.plan = self.ready.writer, self.ready.writer.header.plan
-        self.tracker, self.done = self.ready.tracker, self.ready.writer.done
+        self.plan, self.done = self.writer.header.plan, self.writer.done
+        self.tracker = Tracker(self.plan.planned, self.plan.models, self.plan.batch)
+        self.given_up = self.tracker.given_up
         self.warmed = Counter(task.model for task in self.done if task.phase == "warmup")
-        samples, entries = self.ready.samples, self.ready.entries
-        self.task_executor = TaskExecutor(self.plan, samples, entries, self.watcher, self.note)
 
-    def run(self) -> Outcome:
+    def run(self, watcher: Watcher | None = None, executor: Executor | None = None) -> Outcome:
+        """Runs all tasks that have no row yet, then writes the summary; StoreError if results can
+        no longer be saved.  The run stays resumable whatever happens."""
+        self.watcher = watcher or Watcher()
+        known = self.plan, self.samples, self.entries
+        self.task_executor = TaskExecutor(*known, self.watcher, self.note)
         self.tracker.begin()
         if settled(self.writer):
             return "finished"
         self.writer.begin()
         try:
-            if self.executor is not None:
-                self.executor(self)
+            if executor is not None:
+                executor(self)
             else:
                 for group in self.plan.model_groups():
                     self._run_group(group)
@@ -270,9 +255,7 @@ class RunSession:
             raise
         finally:
             self.tracker.end()
-        view = self.tracker.view()
-        given_up = {live.model: live.given_up for live in view.models if live.given_up}
-        self.writer.finish(summary(self.writer, view.planned, view.done, view.failed, given_up))
+        self.writer.finish(summary(self.writer, self.given_up))
         self.note("finished", "")
         return "finished"
 
@@ -285,7 +268,7 @@ class RunSession:
             for some in parts(tasks, max(1, size)):
                 self._ask(some, {name: adapter})
         batches: Iterable[Tasks] = self.plan.batches(group)
-        if len(group) == 1 and (server := self.ready.entries[group[0]].server):
+        if len(group) == 1 and (server := self.entries[group[0]].server):
             left = [task for task in self.plan.tasks(group) if task not in self.done]
             batches = parts(left, server.parallel)  # requests at once
         for batch in batches:
@@ -298,7 +281,7 @@ class RunSession:
         adapters: dict[str, Adapter | None] = {}
         for name in names:
             self.between()
-            entry, begin = self.ready.entries[name], time.monotonic()
+            entry, begin = self.entries[name], time.monotonic()
             if entry.server:
                 adapters[name] = None
                 continue
@@ -336,7 +319,7 @@ class RunSession:
     def _ask(self, tasks: Tasks, adapters: Mapping[str, Adapter | None]) -> None:
         """Runs tasks of one model together, or in smaller groups if they do not fit."""
         model, todo = tasks[0].model, deque([tasks])
-        label = self.ready.entries[model].label
+        label = self.entries[model].label
         while todo and model not in self.given_up:
             self.between()
             some = todo.popleft()
@@ -377,8 +360,7 @@ class RunSession:
                 self.give_up(row.model, why)
 
     def give_up(self, model: str, reason: str) -> None:
-        self.given_up.add(model)
-        self.tracker.give_up(model, reason)
+        self.given_up[model] = reason
         self.writer.note("given up", f"{model} was given up: {reason}", model=model)
 
     def note(self, event: str, text: str, **more: Any) -> None:
@@ -387,20 +369,20 @@ class RunSession:
             self.tracker.note(text)
 
 
-def summary(
-    writer: Writer, planned: int, results: int, failed: int, given_up: Mapping[str, str]
-) -> dict[str, Any]:
+def summary(writer: Writer, given_up: Mapping[str, str]) -> dict[str, Any]:
     """Counts of the run, and each model's counts and figures; `given_up`: model -> reason."""
     from engine.analysis import model_summary, results_table
 
+    plan = writer.header.plan
     table = results_table.frame([run_store.read(writer.folder)], answers=False)
+    counts = model_summary.counts(table)
     return {
         "finished": run_header.now(),
-        "planned": planned,
-        "results": results,
-        "failed": failed,
-        "given_up": dict(given_up),
-        "counts": [vars(count) for count in model_summary.counts(table)],
+        "planned": plan.planned,
+        "results": sum(count.results for count in counts),
+        "failed": sum(count.failed for count in counts),
+        "given_up": {name: given_up[name] for name in plan.models if name in given_up},
+        "counts": [vars(count) for count in counts],
         "figures": [vars(figure) for figure in model_summary.figures(table)],
         "throughput": [asdict(one) for one in model_summary.throughputs(table)],
     }

@@ -93,11 +93,10 @@ class AnsweredBy(NamedTuple):
 class _ModelCounts:
     done: int = 0
     failed: int = 0
-    given_up: str = ""
     # By kind of device and backend, and batch size.
     values: dict[tuple[AnsweredBy, int], dict[str, deque[float]]] = field(default_factory=dict)
 
-    def progress(self, model: str, several: bool) -> ModelProgress:
+    def progress(self, model: str, given_up: str, several: bool) -> ModelProgress:
         """With the medians of the kind with the most recent results: of single runs, and of batches
         of the most common size.  `several`: whether the run has several types of devices."""
         recent = Counter[AnsweredBy]()
@@ -118,7 +117,7 @@ class _ModelCounts:
         if batches:  # single runs have their own names
             medians["batch_new_tokens"] = statistics.median(by_size[common]["new_tokens"])
         device = ", ".join(filter(None, note))
-        return ModelProgress(model, self.done, self.failed, medians, self.given_up, device)
+        return ModelProgress(model, self.done, self.failed, medians, given_up, device)
 
 
 class Tracker:
@@ -129,6 +128,7 @@ class Tracker:
         self.current = ""  # a description of the current work
         self.paused_ms = 0.0
         self.workers: tuple[WorkerState, ...] = ()  # of a cluster
+        self.given_up: dict[str, str] = {}  # model -> reason
         self._models = {name: _ModelCounts() for name in models}
         self._failures: deque[ResultRow] = deque(maxlen=FAILURES)
         self._notes: deque[str] = deque(maxlen=FAILURES)
@@ -160,9 +160,6 @@ class Tracker:
             for row in rows:
                 self._count(row)
 
-    def give_up(self, model: str, reason: str) -> None:
-        self._models[model].given_up = reason
-
     def note(self, text: str) -> None:
         with self._lock:
             self._notes.append(text)
@@ -188,7 +185,7 @@ class Tracker:
             share = self._planned // max(1, len(self._models))
             answered = (kind for model in self._models.values() for kind, _ in model.values)
             several = len({kind.device for kind in answered if kind.device}) > 1
-            todo = sum(share - m.done for m in self._models.values() if not m.given_up)
+            todo = sum(share - m.done for n, m in self._models.items() if n not in self.given_up)
             return Progress(
                 planned=self._planned,
                 done=done,
@@ -197,7 +194,10 @@ class Tracker:
                 left_s=max(0, todo) / rate if rate else None,
                 paused_ms=self.paused_ms,
                 current=self.current,
-                models=tuple(m.progress(name, several) for name, m in self._models.items()),
+                models=tuple(
+                    model.progress(name, self.given_up.get(name, ""), several)
+                    for name, model in self._models.items()
+                ),
                 failures=tuple(self._failures),
                 notes=tuple(self._notes),
                 workers=self.workers,

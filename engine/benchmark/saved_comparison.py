@@ -47,8 +47,7 @@ def save(answers: Sequence[ModelAnswers], root: Path, base: Path) -> Path:
         for model in answers:
             for repeat, found in model.explanations:
                 explained.keep(writer.folder, found, repeat)
-        failed = sum(1 for row in rows if row.error)
-        writer.finish(execute.summary(writer, plan.planned, len(rows), failed, {}))
+        writer.finish(execute.summary(writer, {}))
         writer.note("finished")
         writer.note("verdict", _verdict(answers))
     return writer.folder

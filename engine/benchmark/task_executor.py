@@ -35,7 +35,6 @@ if TYPE_CHECKING:
 
 log = logging.getLogger(__name__)
 Tasks = Sequence[Task]
-Note = Callable[..., None]  # (event, sentence, **more), for the run's journal
 
 
 @dataclass
@@ -46,7 +45,7 @@ class TaskExecutor:
     samples: Mapping[str, Sample]
     entries: Mapping[str, ModelEntry]
     watcher: Watcher | None = None
-    note: Note = lambda *_, **__: None
+    note: Callable[..., None] = lambda *_, **__: None  # (event, sentence, **more), journal
     fitting: dict[str, int] = field(default_factory=dict)
     remarks: dict[Task, str] = field(default_factory=dict)
 

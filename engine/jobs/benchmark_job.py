@@ -66,7 +66,7 @@ def sweep_jobs(plans: Sequence[Plan], root: Path, base: Path | None = None) -> l
 
 def in_sweep(
     plan: Plan, found: dataset.Dataset, folder: Path, change: Change | None
-) -> execute.PreparedRun:
+) -> execute.RunSession:
     """A new run in the folder, or the rest of the run that is there already.  StoreError if the
     folder holds a run with other settings."""
     if not os.path.lexists(folder / run_header.HEADER):
@@ -131,10 +131,10 @@ class BenchmarkJob(Job):
                 self.tell(f"The run is saved in {self.folder}")
                 if ready.writer.problem:
                     self.tell(ready.writer.problem)
-                if (plan := ready.writer.header.plan).order_why:
+                if (plan := ready.plan).order_why:
                     self.tell(f"Order: {plan.order} ({plan.order_why})")
                 try:
-                    outcome = execute.run(ready, self, executor)
+                    outcome = ready.run(self, executor)
                 finally:
                     self.doing = "" if self.cluster is None else LEAVING
                 for line in ready.tracker.view().end():
@@ -169,16 +169,15 @@ class BenchmarkJob(Job):
 
         return ClusterExecutor(self.cluster, self.cancelled)
 
-    def _ready(self) -> execute.PreparedRun:
+    def _ready(self) -> execute.RunSession:
         if self.resume is not None:
             return execute.resume(self.resume, self.root, self.force)
         if self.plan is None or self.root is None:
             raise BadInput("A new run needs a plan and a dataset: choose models and samples.")
-        if self.sweep:
-            folder = self.sweep[self.place]
-            return in_sweep(self.plan, dataset.read(self.root), folder, self.swept)
-        elsewhere = self.cluster is not None
         found = dataset.read(self.root)
+        if self.sweep:
+            return in_sweep(self.plan, found, self.sweep[self.place], self.swept)
+        elsewhere = self.cluster is not None
         return execute.prepare(self.plan, found, self.folder, elsewhere, self.together)
 
     def stage(self, name: Doing) -> None:

@@ -47,8 +47,7 @@ class DraftJob(Job):
 
         self.state = "loading"
         drafters = [] if self.request.draft == LOOKUP else [self.request.draft]
-        names = [self.request.target, *drafters]
-        entries = [registry.entry(name) for name in names]
+        entries = [registry.entry(name) for name in (self.request.target, *drafters)]
         reasons = {
             sample.id: next(filter(None, (registry.cannot_run(one, sample) for one in entries)), "")
             for sample in self.request.samples

@@ -112,10 +112,9 @@ class Job(Watcher, ABC):
             self.end(self.state if self.ended else "done")
         except Cancelled as error:
             self.end("cancelled", self.abandoned() or error)
-        except StageScopeError as error:
-            self.end("failed", error)
         except Exception as error:  # any error of a model; the worker thread must go on
-            log.exception("%s failed", self.title)
+            if not isinstance(error, StageScopeError):
+                log.exception("%s failed", self.title)
             self.end("failed", error)
 
     def abandoned(self) -> Cancelled | None:

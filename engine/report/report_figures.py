@@ -21,7 +21,7 @@ from engine.analysis import (
 )
 from engine.analysis.choice_accuracy import ChoicePair
 from engine.analysis.pairs import Comparison
-from engine.analysis.results_table import LENSES, devices, frame, labels, look, perturbed_alike
+from engine.analysis.results_table import LENSES, frame, labels, look, perturbed_alike
 from engine.analysis.robustness import Robustness
 from engine.analysis.speedup import Split
 from engine.errors import DatasetError
@@ -65,7 +65,7 @@ class Findings:
     attributes = _of_table(agreement.attributes)
     overlaps = _of_table(agreement.overlaps)
     choices = _of_table(choice_accuracy.accuracies)
-    devices = _of_table(devices)  # by label the type, "" if unknown
+    label_devices = _of_table(machine_loads.label_devices)
     loads = _of_table(machine_loads.by_label)  # by label, None if unknown
 
     @cached_property
@@ -89,12 +89,17 @@ class Findings:
     @cached_property
     def couples(self) -> list[tuple[str, str]]:
         """The labels that can be compared with each other."""
-        known = machine_loads.label_devices(self.table)
+        known = self.label_devices
         return [
             pair
-            for pair in combinations(labels(self.table), 2)
+            for pair in combinations(known, 2)
             if not machine_loads.only_shared(known, *pair) and perturbed_alike(self.table, *pair)
         ]
+
+    @cached_property
+    def devices(self) -> dict[str, str]:
+        """By label the type, "" if unknown."""
+        return {label: one.words for label, one in self.label_devices.items()}
 
     @cached_property
     def comparisons(self) -> tuple[Comparison, ...]:

@@ -6,8 +6,8 @@ from typing import Any
 import numpy as np
 import pytest
 
-from engine.analysis import speedup
-from engine.analysis.results_table import Lens, devices, frame, labels, look, measured
+from engine.analysis import machine_loads, speedup
+from engine.analysis.results_table import Lens, frame, labels, look, measured
 from engine.report import export
 from tests import fabricate
 
@@ -46,8 +46,8 @@ def test_types_of_devices_never_share_a_label(tmp_path: Path) -> None:
     assert list(table["label"]) == [*(f"ev · {name}" for name in names), "other · EPYC, 1 thread"]
     assert table["node"].tolist() == ["", "n1", "n1", "n1", "", ""]
     assert set(measured(table)["label"].value_counts()) == {1}
-    told = [*dict.fromkeys(names[:-1]), "", "EPYC, 1 thread"]
-    assert devices(table) == dict(zip(labels(table), told, strict=True))
+    told = dict(zip(labels(table), [*dict.fromkeys(names[:-1]), "", "EPYC, 1 thread"], strict=True))
+    assert {n: one.words for n, one in machine_loads.label_devices(table).items()} == told
 
 
 def test_models_and_runs_on_different_devices_are_named_with_them(tmp_path: Path) -> None:

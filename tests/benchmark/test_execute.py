@@ -42,7 +42,7 @@ def plan(root: Path, **more: Any) -> Plan:
 def start(root: Path, folder: Path, watcher: Watcher | None = None, **more: Any) -> Run:
     ready = execute.prepare(plan(root, **more), dataset.read(root), folder)
     with ready.writer:
-        execute.run(ready, watcher)
+        ready.run(watcher)
     return run_store.read(folder)
 
 
@@ -57,7 +57,7 @@ def go(root: Path, tmp_path: Path) -> Go:
 def go_on(folder: Path, **more: Any) -> Run:
     ready = execute.resume(folder, **more)
     with ready.writer:
-        execute.run(ready)
+        ready.run()
     return run_store.read(folder)
 
 
@@ -130,7 +130,7 @@ def test_every_sample_model_and_repeat_has_one_whole_row(go: Go) -> None:
     before = run.folder.joinpath(run_store.RESULTS).read_bytes()
     assert run_store.read(run.folder).state == "stopped"
     with (ready := execute.resume(run.folder)).writer:
-        assert execute.run(ready) == "finished"
+        assert ready.run() == "finished"
     assert run_store.read(run.folder).state == "finished" and '"results": 24' in file.read_text()
     assert run.folder.joinpath(run_store.RESULTS).read_bytes() == before
 
@@ -141,7 +141,7 @@ def test_the_rate_of_a_run_that_is_over_falls_no_more(root: Path, tmp_path: Path
         wanted = plan(root, samples=only, repeat=repeat)
         ready = execute.prepare(wanted, dataset.read(root), tmp_path / name)
         with ready.writer:
-            assert execute.run(ready, watcher) == ("cancelled" if watcher else "finished")
+            assert ready.run(watcher) == ("cancelled" if watcher else "finished")
         first, later = ready.tracker.view(), ready.tracker.view()
         assert first.done == 1 and first.per_s == later.per_s is not None
 
@@ -187,7 +187,7 @@ def test_a_model_that_fails_on_each_sample_is_given_up_and_others_go_on(
     assert "tiny-llava was given up: 2 failures in a row" in given_up["text"]
     assert "division by zero" in caplog.text and run.state == "finished"
     with (stopped := execute.resume(tmp_path / "run")).writer:
-        assert execute.run(stopped, Looks(2)) == "cancelled"
+        assert stopped.run(Looks(2)) == "cancelled"
     assert run_store.read(tmp_path / "run").state == "stopped"
     again = go_on(tmp_path / "run")
     assert Counter(row["model"] for row in rows(again)) == dict.fromkeys(models, 4)

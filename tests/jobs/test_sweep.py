@@ -46,12 +46,12 @@ def test_a_repeated_sweep_skips_what_is_finished_and_refuses_other_settings(
     for plan, folder in zip(every, folders, strict=True):
         ready = benchmark_job.in_sweep(plan, found, folder, "hot")
         with ready.writer:
-            assert execute.run(ready) == "finished"
+            assert ready.run() == "finished"
     written = (folders[1] / run_store.RESULTS).read_bytes()
     assert run_details.read(folders[1])[0].tags == ("sweep hot",)
     ready = benchmark_job.in_sweep(every[1], found, folders[1], "hot")
     with ready.writer:
-        assert execute.run(ready) == "finished" and ready.tracker.view().done == 2
+        assert ready.run() == "finished" and ready.tracker.view().done == 2
     assert (folders[1] / run_store.RESULTS).read_bytes() == written
     with pytest.raises(StoreError, match="holds a run with other settings: repeat the command"):
         benchmark_job.in_sweep(replace(every[1], perturb_seed=1), found, folders[1], "hot")

@@ -76,10 +76,9 @@ class _ClusterRun:
     last_reason: str = ""
 
     def __post_init__(self) -> None:
-        ready, plan = self.session.ready, self.session.plan
-        samples = list(ready.samples.values())
-        self.digests = provenance.describe_samples(ready.root, samples)
-        self.run_data, self.nodes = pack(plan, ready.root, samples), self.link.nodes
+        plan, root, samples = self.session.plan, self.session.root, self.session.samples.values()
+        self.digests = provenance.describe_samples(root, list(samples))
+        self.run_data, self.nodes = pack(plan, root, list(samples)), self.link.nodes
         tasks = {model: self._tasks_of(model) for model in plan.models}
         self.tasks = Dispatcher(tasks, self.workers, self.session.warm_ups)
 
@@ -138,7 +137,7 @@ class _ClusterRun:
         member.state = WAITING
         if member.given:
             task = member.given[0]
-            label = self.session.ready.entries[task.model].label
+            label = self.session.entries[task.model].label
             loaded = member.loaded == task.model
             member.state = f"{label}, sample {task.sample}" if loaded else f"loading {label}"
 
@@ -233,7 +232,7 @@ class _ClusterRun:
                 member.count()
         self._say_task(member)
         if reason := value.get("unloadable"):
-            label = self.session.ready.entries[task.model].label
+            label = self.session.entries[task.model].label
             text = f"{label} runs elsewhere. {node} {reason}"
             self.session.note("elsewhere", text, model=task.model)
             if self.tasks.unloadable(member, task.model, f"{node} {reason}"):
@@ -273,23 +272,24 @@ class _ClusterRun:
     def _difference(self, node: str, holds: Mapping[str, Any]) -> str:
         """What would change results on a node, by the report of Worker.begin(): other code,
         libraries, checkpoints or samples; or "".  What the node lacks is no difference."""
-        ready = self.session.ready
-        if holds["code"] != ready.writer.header.code:
+        header = self.session.writer.header
+        if holds["code"] != header.code:
             there, here = holds["versions"], versions().items()
             other = [f"{k} {there.get(k)} not {v}" for k, v in here if there.get(k) != v]
             which = f"its libraries ({', '.join(other)})" if other else "the engine's code"
             return f"{node} has another digest of {which}: install the same on each node"
-        for model in ready.writer.header.models:
+        for model in header.models:
             there = holds["models"][model.name]
             if there and (there["digest"], there["dtype"]) != (model.digest, model.dtype):
                 return (
                     f"{node} has another checkpoint or dtype of {model.name} (digest "
                     f"{there['digest'][:12]} not {model.digest[:12]}): put the same on each node"
                 )
-        pairs = list(zip(ready.samples, self.digests, holds["samples"], strict=True))
+        root = self.session.root
+        pairs = list(zip(self.session.samples, self.digests, holds["samples"], strict=True))
         if other := [sample for sample, here, there in pairs if there not in (here, None)]:
             return (
-                f"{node} has other samples in {ready.root}, {len(other):,} of {len(pairs):,}, the "
+                f"{node} has other samples in {root}, {len(other):,} of {len(pairs):,}, the "
                 f"first is {other[0]!r}: put the same dataset on each node"
             )
         return ""

@@ -120,7 +120,7 @@ def ready(root: Path, folder: Path, tokens: int = 4, **more: Any) -> execute.Rea
 
 def on_ray(found: execute.Ready, address: str, watcher: Watcher | None = None) -> run_store.Run:
     with found.writer, ClusterExecutor(ClusterOptions(address)) as executor:
-        execute.run(found, watcher, executor)
+        found.run(watcher, executor)
     return run_store.read(found.writer.folder)
 
 
@@ -145,7 +145,7 @@ def test_an_actor_killed_and_a_node_that_leaves_cost_nothing(
     cluster.add()
     here = ready(root, tmp_path / "here", 40, repeat=4)
     with here.writer:
-        execute.run(here)
+        here.run()
 
     def kill(found: list[dict[str, Any]]) -> None:
         os.kill(found[-1]["where"]["pid"], signal.SIGKILL)
@@ -259,7 +259,7 @@ def test_a_ray_of_its_own_is_started_and_stopped(
     found = ready(root, tmp_path / "run", models=MODELS[:1])
     with found.writer, ClusterExecutor(ClusterOptions(workers=1)) as executor:
         folders.append(executor._link.folder)  # type: ignore[attr-defined]
-        execute.run(found, Look(), executor)
+        found.run(Look(), executor)
     assert len(whole(run_store.read(tmp_path / "run"), 4)) == 4
     assert seen and seen <= {"127.0.0.1", "::ffff:127.0.0.1", "::1"}
     assert not folders[0].exists() and not processes(folders[0])

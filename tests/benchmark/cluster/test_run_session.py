@@ -64,7 +64,7 @@ def unloadable(workers: str = "xy", models: Iterable[str] = MODELS) -> Any:
 class Lines(Watcher):
     """Keeps what a user sees at each look; the view is made at once."""
 
-    def __init__(self, ready: execute.PreparedRun, patch: pytest.MonkeyPatch) -> None:
+    def __init__(self, ready: execute.RunSession, patch: pytest.MonkeyPatch) -> None:
         self.ready, self.said = ready, list[str]()
         patch.setattr(executors, "SHOWN_S", 0.0)
 
@@ -84,7 +84,7 @@ def linked(pool: HerePool) -> Any:
 
 
 def finish(
-    ready: execute.PreparedRun,
+    ready: execute.RunSession,
     folder: Path,
     pool: HerePool | None,
     watcher: Watcher | None = None,
@@ -92,10 +92,10 @@ def finish(
 ) -> Run:
     with ready.writer:
         if pool is None:
-            assert execute.run(ready, watcher) == outcome
+            assert ready.run(watcher) == outcome
         else:
             with linked(pool), ClusterExecutor(ClusterOptions()) as executor:
-                assert execute.run(ready, watcher, executor) == outcome
+                assert ready.run(watcher, executor) == outcome
             assert pool.closed
     return run_store.read(folder)
 
