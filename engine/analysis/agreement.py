@@ -1,8 +1,6 @@
 """Answers against known content and against each other, and the samples where they differ most.
-
 Only the content of demo scenes is known, so only they have an accuracy; a word overlap is not an
-accuracy.
-"""
+accuracy."""
 
 from __future__ import annotations
 

@@ -1,8 +1,6 @@
 """Reads what answers state: attributes of a demo scene, and options of multiple-choice questions.
-
 Attributes are looked for by key words only, so that slightly different wordings are read too.  The
-rules for options are in docs/results.md (Accuracy).
-"""
+rules for options are in docs/results.md (Accuracy)."""
 
 import re
 from collections import Counter

@@ -1,7 +1,5 @@
 """On which devices and how busy machines results were measured, and whether times can be compared.
-
-engine.machine.load decides when a machine is busy and when two loads differ.
-"""
+engine.machine.load decides when a machine is busy and when two loads differ."""
 
 from __future__ import annotations
 

@@ -1,7 +1,5 @@
-"""The names, units and formulas of metrics, and which values may be averaged.
-
-Formulas are shown beside figures.
-"""
+"""The names, units and formulas of metrics, and which values may be averaged.  Formulas are shown
+beside figures."""
 
 from __future__ import annotations
 

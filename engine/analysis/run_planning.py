@@ -1,8 +1,5 @@
-"""How long a planned run takes and how large it is, in figures and in sentences.
-
-Every figure comes from an earlier run.  What that run does not have is None; nothing is assumed in
-its place.
-"""
+"""How long a planned run takes and how large it is, in figures and in sentences.  Every figure
+comes from an earlier run.  What that run does not have is None; nothing is assumed in its place."""
 
 from __future__ import annotations
 

@@ -1,7 +1,5 @@
-"""A comparison on one sample as a run on disk, so that all that reads runs reads it too.
-
-Nothing is run, and the sample's files are not copied.
-"""
+"""A comparison on one sample as a run on disk, so that all that reads runs reads it too.  Nothing
+is run, and the sample's files are not copied."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace

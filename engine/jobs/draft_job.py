@@ -1,8 +1,6 @@
-"""Drafting as a job: several samples, one target and one draft, with progress and Cancel.
-
-The job lets brief jobs (a Compare) run between two samples, but not within one, because its pairs
-are timed.  A sample that fails does not stop the others.
-"""
+"""Drafting as a job: several samples, one target and one draft, with progress and Cancel.  The job
+lets brief jobs (a Compare) run between two samples, but not within one, because its pairs are
+timed.  A sample that fails does not stop the others."""
 
 from dataclasses import dataclass, field
 

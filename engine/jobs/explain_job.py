@@ -1,7 +1,5 @@
-"""An explanation as a job: what chosen words of an answer rest on, with progress and Cancel.
-
-It keeps the figures and the map, not the pictures, so that many explanations fit into memory.
-"""
+"""An explanation as a job: what chosen words of an answer rest on, with progress and Cancel.  It
+keeps the figures and the map, not the pictures, so that many explanations fit into memory."""
 
 from dataclasses import dataclass, replace
 from pathlib import Path

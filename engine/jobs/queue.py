@@ -1,8 +1,6 @@
-"""A queue of jobs and one worker thread for the device; jobs continue when a page is left.
-
-Jobs run one after another, so that models under comparison never share the device.  A job with
-`patience_s` is cancelled if no page reads its view for that time.
-"""
+"""A queue of jobs and one worker thread for the device; jobs continue when a page is left.  Jobs
+run one after another, so that models under comparison never share the device.  A job with
+`patience_s` is cancelled if no page reads its view for that time."""
 
 from __future__ import annotations
 

@@ -1,8 +1,6 @@
-"""Runs a session of a dataset run on a cluster: a worker on each device, tasks out, rows in.
-
-Only the driver writes.  If a worker ends, its tasks without a row run on another worker; saved rows
-are never computed again.
-"""
+"""Runs a session of a dataset run on a cluster: a worker on each device, tasks out, rows in.  Only
+the driver writes.  If a worker ends, its tasks without a row run on another worker; saved rows are
+never computed again."""
 
 import time
 from collections import Counter

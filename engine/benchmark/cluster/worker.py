@@ -1,9 +1,6 @@
-"""The code that runs in an actor: one device, one model at a time, one task after another.
-
-Plain JSON values go in and out, so that what is sent to a worker can never run code.  Expected
-errors are returned as sentences; any other error ends the actor, and the driver continues without
-it.
-"""
+"""The code that runs in an actor: one device, one model at a time, one task after another.  Plain
+JSON values go in and out, so that what is sent to a worker can never run code.  Expected errors are
+returned as sentences; any other error ends the actor, and the driver continues without it."""
 
 import os
 import platform
