@@ -305,16 +305,18 @@ def prompt_counted(file: ResultFile, model: str) -> Hits:
     pairs = [(record, new) for record, new in both if corrected.prompt_ids(record.ids)]
     if pairs:
         recorded, new = zip(*pairs, strict=True)
-        most = max(corrected.prompt_ids(record.ids) for record in recorded)
+        prompts = [(one.ids or ())[: corrected.prompt_ids(one.ids)] for one in recorded]
         until = ""
-        if any(corrected.is_open(record.ids) for record in recorded):
+        if any(ids[-len(corrected.ASSISTANT) :] != corrected.ASSISTANT for ids in prompts):
             until = ', up to the last image placeholder (no "ASSISTANT:" marks the start of the '
             until += "answer),"
         before, after = (
             average(one.tokens for one in some)["mean"] or 0.0 for some in (recorded, new)
         )
         figures = {"tokens_recorded": before, "tokens_corrected": after}
-        yield hit(recorded, len(file.of(model)), prompt_ids=most, until=until, **figures)
+        yield hit(
+            recorded, len(file.of(model)), prompt_ids=max(map(len, prompts)), until=until, **figures
+        )
 
 
 @of_record(of=_without_prompt, most="tokens")

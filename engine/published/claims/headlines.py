@@ -112,32 +112,30 @@ class Headline:
 
 
 def headlines(files: Iterable[ResultFile], corrected: bool = True) -> tuple[Headline, ...]:
-    every = tuple(files)
-    return tuple(_headline(claim, every, corrected) for claim in CLAIMS)
-
-
-def _headline(claim: PublishedClaim, files: Sequence[ResultFile], corrected: bool) -> Headline:
-    evidence, without = [], dict[str, tuple[str, ...]]()
-    for file in files:
-        one = _evidence(file, claim, corrected)
-        if isinstance(one, str):
-            without[one] = (*without.get(one, ()), file.name)
-        else:
-            evidence.append(one)
-    ratios = [one.ratio(corrected) or 0.0 for one in evidence if not one.doubted]
-    held = [abs(ratio / claim.stated - 1) <= HELD for ratio in ratios]
-    verdict = "No imported file has both times, so there is no evidence."
-    if ratios:
-        give = f"{len(held)} files give {min(ratios):.2f}x to" if held[1:] else "1 file gives"
-        within = f"{sum(held)} of {len(held)} within 10 % of {claim.stated:g}x."
-        verdict = f"{give} {max(ratios):.2f}x; {within}"
-    if doubted := len(evidence) - len(ratios):
-        verdict += f" {doubted} more not counted: units in doubt."
-    outcome: ClaimOutcome = "cannot be judged"
-    if len(set(held)) == 1:
-        outcome = "supported" if held[0] else "not supported"
-    name, words, stated, *_ = claim
-    return Headline(name, words, stated, tuple(evidence), verdict, without, outcome)
+    every, made = tuple(files), []
+    for claim in CLAIMS:
+        evidence, without = [], dict[str, tuple[str, ...]]()
+        for file in every:
+            one = _evidence(file, claim, corrected)
+            if isinstance(one, str):
+                without[one] = (*without.get(one, ()), file.name)
+            else:
+                evidence.append(one)
+        ratios = [one.ratio(corrected) or 0.0 for one in evidence if not one.doubted]
+        held = [abs(ratio / claim.stated - 1) <= HELD for ratio in ratios]
+        verdict = "No imported file has both times, so there is no evidence."
+        if ratios:
+            give = f"{len(held)} files give {min(ratios):.2f}x to" if held[1:] else "1 file gives"
+            within = f"{sum(held)} of {len(held)} within 10 % of {claim.stated:g}x."
+            verdict = f"{give} {max(ratios):.2f}x; {within}"
+        if doubted := len(evidence) - len(ratios):
+            verdict += f" {doubted} more not counted: units in doubt."
+        outcome: ClaimOutcome = "cannot be judged"
+        if len(set(held)) == 1:
+            outcome = "supported" if held[0] else "not supported"
+        name, words, stated, *_ = claim
+        made.append(Headline(name, words, stated, tuple(evidence), verdict, without, outcome))
+    return tuple(made)
 
 
 def _evidence(file: ResultFile, claim: PublishedClaim, corrected: bool) -> Evidence | str:

@@ -58,6 +58,13 @@ def blocks(files: Sequence[ResultFile]) -> list[Block]:
     usable = [file for file in files if file.status == "ok"]
     claims = headlines(files)
     errors = sum(one.severity == "error" for file in files for one in audit(file))
+    found = {}
+    for file in usable:
+        for kind, one in answer_pairs.variants(file).items():
+            way = "" if kind == "main" else f" ({kind.replace('_', ' ')})"
+            found[file.name + way] = one
+    acceptances = acceptance_table("file", found)
+    about = [Heading(3, "EventGPT's answers as drafts"), Paragraph(ACCEPTANCE)]
     return [
         Heading(1, TITLE),
         Bullets(tuple(claim.judged for claim in claims)),
@@ -73,7 +80,9 @@ def blocks(files: Sequence[ResultFile]) -> list[Block]:
         Heading(2, "What the files show"),
         files_table(files),
         *difference_blocks(usable),
-        *_acceptances(usable),
+        *(about if acceptances else []),
+        *acceptances,
+        *stated_table(usable),
         Heading(2, "What cannot be known"),
         Bullets(_unknowns(usable) or ("Nothing: no file has results.",)),
         Heading(2, "File by file"),
@@ -156,17 +165,6 @@ def difference_blocks(files: Sequence[ResultFile], corrected: bool = True) -> li
     return [Heading(3, "Parts of a difference"), Paragraph(PARTS), *table, *lines] if rows else []
 
 
-def _acceptances(files: Sequence[ResultFile]) -> list[Block]:
-    found = {}
-    for file in files:
-        for kind, one in answer_pairs.variants(file).items():
-            way = "" if kind == "main" else f" ({kind.replace('_', ' ')})"
-            found[file.name + way] = one
-    table = acceptance_table("file", found)
-    both: list[Block] = [Heading(3, "EventGPT's answers as drafts"), Paragraph(ACCEPTANCE), *table]
-    return [*(both if table else []), *stated_table(files)]
-
-
 def acceptance_table(what: str, found: Mapping[str, Acceptance]) -> list[ReportTable]:
     gamma = next((one.gamma for one in found.values()), 0)
     columns = (what, "pairs", "position match (95 %)", "shuffled (95 %)", "mean prefix",
@@ -226,14 +224,16 @@ def range_times(found: Range | None) -> str:
 
 def file_blocks(file: ResultFile) -> list[Block]:
     """A file's models, stages and findings, for the report and the terminal."""
-    message = [Paragraph(file.message)] if file.message else []
+    made: list[Block] = [Heading(3, file.name)]
+    if file.message:
+        made.append(Paragraph(file.message))
+    if file.status != "unknown":
+        made += figure_blocks(file)
     lines = []
     for one in audit(file):
         end = f" Correction: {one.correction}" if one.correction else ""
         lines.append(f"{one.severity}: {one.message}{end}")
-    figures = figure_blocks(file) if file.status != "unknown" else []
-    said = [Bullets(tuple(lines))] if lines else []
-    return [Heading(3, file.name), *message, *figures, *said]
+    return [*made, Bullets(tuple(lines))] if lines else made
 
 
 def figure_blocks(file: ResultFile, corrected: bool = True) -> list[Block]:

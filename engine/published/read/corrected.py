@@ -47,24 +47,28 @@ def corrected(
     every: dict[str, list[AnswerRecord]] = {}
     for record in records:
         every.setdefault(record.model, []).append(record)
-    better = {model: iter(_of_model(mine, identities.get(model))) for model, mine in every.items()}
+    better = {}
+    for model, mine in every.items():
+        prompted, empty = any(prompt_ids(record.ids) for record in mine), placeholders(mine)
+        found = [_mended(stripped(one, prompted), identities.get(model), empty) for one in mine]
+        usual = {key: statistics.fmean(values) for key, values in cold_stages(mine).items()
+                 if key not in empty}  # fmt: skip
+        if usual:
+            found[0] = _warmed(found[0], usual)
+        better[model] = iter(found)
     return tuple(next(better[record.model]) for record in records)
-
-
-def _of_model(records: Sequence[AnswerRecord], identity: Identity | None) -> list[AnswerRecord]:
-    prompted = any(prompt_ids(record.ids) for record in records)
-    empty = placeholders(records)
-    found = [_mended(stripped(record, prompted), identity, empty) for record in records]
-    usual = {key: statistics.fmean(values) for key, values in cold_stages(records).items()
-             if key not in empty}  # fmt: skip
-    return [_warmed(found[0], usual), *found[1:]] if usual else found
 
 
 def _mended(record: AnswerRecord, identity: Identity | None, empty: Sequence[str]) -> AnswerRecord:
     """The record with whole counts, and without stages that were never measured."""
     tokens, context, marks = record.tokens, record.context, {*record.marks}
     if is_sliced(record):
-        tokens = whole_count(record, identity)
+        tokens = (record.tokens or 0.0) + SLICE
+        other = identity is not None and foreign(identity.claimed, record.model)
+        # the scripts cut ids off EventGPT's answers without a prompt only
+        if (other or KEY_FAMILY.get(record.model) != "eventgpt" or "prompt" in record.marks
+                or tokens > MOST * words(record)):  # fmt: skip
+            tokens = None
         marks.add("sliced")
     if context is not None and is_doubled(context, identity):
         context -= EXPANSION
@@ -120,11 +124,17 @@ def cold_stages(records: Sequence[AnswerRecord]) -> dict[str, list[float]]:
     is a warm-up only if its time per token is one too.  Other stages do the same work for every
     sample.
     """
-    if len(records) < 3:
+    whole = [
+        total[1] if (total := record.part("total")) else record.stage_sum for record in records
+    ]
+    known = [value for value in whole[1:] if value]
+    # too long for a warm-up: its unit is probably different
+    thousandfold = known and (whole[0] or 0.0) > THOUSANDFOLD * statistics.median(known)
+    if len(records) < 3 or thousandfold:
         return {}
     first, *rest = records
     found = {}
-    for key, value in {} if _is_thousandfold(records) else first.times.items():
+    for key, value in first.times.items():
         part = first.group.stages.get(key)
         values = [record.times[key] for record in rest if key in record.times]
         slow = part in (*_SAME, *_LENGTH) and is_warm_up(value, values)
@@ -135,15 +145,6 @@ def cold_stages(records: Sequence[AnswerRecord]) -> dict[str, list[float]]:
         if slow:
             found[key] = values
     return found
-
-
-def _is_thousandfold(records: Sequence[AnswerRecord]) -> bool:
-    """Whether a first record takes too long for a warm-up: its unit is probably different."""
-    mine, *others = (
-        total[1] if (total := record.part("total")) else record.stage_sum for record in records
-    )
-    known = [value for value in others if value]
-    return bool(mine and known) and (mine or 0.0) > THOUSANDFOLD * statistics.median(known)
 
 
 def _pace(key: str, record: AnswerRecord) -> float | None:
@@ -192,12 +193,6 @@ def prompt_ids(ids: Sequence[int] | None) -> int:
     return places[-1] + 1 if is_prompt else 0
 
 
-def is_open(ids: Sequence[int] | None) -> bool:
-    """Whether the ids have a prompt without the "ASSISTANT:" at its end."""
-    cut = prompt_ids(ids)
-    return bool(cut and ids and tuple(ids[cut - len(ASSISTANT) : cut]) != ASSISTANT)
-
-
 def stripped(record: AnswerRecord, prompted: bool) -> AnswerRecord:
     """The record without a prompt.  prompted: other answers of this model include it, so a count
     without ids is unknown."""
@@ -217,13 +212,3 @@ def is_sliced(record: AnswerRecord) -> bool:
 def words(record: AnswerRecord) -> int:
     """The number of words of the answer, without a question in front of it."""
     return len((record.text or "").rpartition("ASSISTANT:")[2].split())
-
-
-def whole_count(record: AnswerRecord, identity: Identity | None) -> float | None:
-    """The number of tokens of a record with missing ids: SLICE more, None if it is unknown."""
-    whole = (record.tokens or 0.0) + SLICE
-    # the scripts cut ids off EventGPT's answers without a prompt only
-    if KEY_FAMILY.get(record.model) != "eventgpt" or "prompt" in record.marks:
-        return None
-    other = identity is not None and foreign(identity.claimed, record.model)
-    return None if other or whole > MOST * words(record) else whole

@@ -14,7 +14,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from typing import TYPE_CHECKING, Any
 
-from engine.analysis.acceptance import GAMMA, Acceptance, Range
+from engine.analysis.acceptance import GAMMA, Range
 from engine.palette import UNACCOUNTED
 from engine.published.read.answer_pairs import matched, stated, variants
 from engine.published.read.corrected import prompt_ids
@@ -43,35 +43,34 @@ def average(values: Iterable[float | None]) -> Figures:
 
 
 def models(file: ResultFile) -> dict[str, Figures]:
-    return {model: _model(file, model) for model in file.models}
-
-
-def _model(file: ResultFile, model: str) -> Figures:
     """Averages of stages and tokens, means of the other numbers, and counts of problems."""
-    recorded, corrected = file.of(model), file.of(model, corrected=True)
-    identity = file.identities[model]
-    tokens = {"recorded": average(record.tokens for record in recorded),
-              "corrected": average(record.tokens for record in corrected)}  # fmt: skip
-    stages = {
-        key: {
-            "part": file.group.stages.get(key, ""),
-            **average(record.times.get(key) for record in recorded),
-            "corrected": _corrected(corrected, key),
+    found = {}
+    for model in file.models:
+        recorded, corrected = file.of(model), file.of(model, corrected=True)
+        identity = file.identities[model]
+        tokens = {"recorded": average(record.tokens for record in recorded),
+                  "corrected": average(record.tokens for record in corrected)}  # fmt: skip
+        stages = {
+            key: {
+                "part": file.group.stages.get(key, ""),
+                **average(record.times.get(key) for record in recorded),
+                "corrected": _corrected(corrected, key),
+            }
+            for key in dict.fromkeys(key for record in recorded for key in record.times)
         }
-        for key in dict.fromkeys(key for record in recorded for key in record.times)
-    }
-    return {
-        **_figures(file, recorded, corrected),
-        "n": len(recorded),
-        "claimed": identity.claimed,
-        "evidence": identity.evidence,
-        "agrees": identity.agrees,
-        "stages": stages,
-        "tokens_recorded": tokens["recorded"]["mean"],
-        "tokens_corrected": tokens["corrected"]["mean"],
-        "tokens": tokens["recorded"]["mean"],
-        "token_averages": tokens,
-    }
+        found[model] = {
+            **_figures(file, recorded, corrected),
+            "n": len(recorded),
+            "claimed": identity.claimed,
+            "evidence": identity.evidence,
+            "agrees": identity.agrees,
+            "stages": stages,
+            "tokens_recorded": tokens["recorded"]["mean"],
+            "tokens_corrected": tokens["corrected"]["mean"],
+            "tokens": tokens["recorded"]["mean"],
+            "token_averages": tokens,
+        }
+    return found
 
 
 def _corrected(records: Sequence[AnswerRecord], key: str) -> Figures | None:
@@ -158,23 +157,18 @@ def as_dict(file: ResultFile, findings: Sequence[Any] = (), gamma: int = GAMMA) 
 
 def acceptance_dict(file: ResultFile, gamma: int = GAMMA) -> Figures:
     """The figures of all comparisons and the stated rates; {} without ids."""
-    found = {name: _comparison(one) for name, one in variants(file, gamma).items()}
-    if not found:
-        return {}
+    found: dict[str, Figures] = {}
+    for kind, one in variants(file, gamma).items():
+        figures = found[kind] = {name: getattr(one, name) for name in _SAME}
+        figures |= {"pos_matched": one.matched, "pos_compared": one.compared}
+        figures |= {f"first_window_g{g}": value for g, value in one.first_windows.items()}
+        for of, name in _RANGES.items():
+            known: Range | None = getattr(one, of)
+            value = "shuffled_rate" if name == "shuffled" else name
+            figures[value] = known.value if known else None
+            figures[f"{name}_interval"] = list(known.interval) if known and known.interval else None
     rows = [{"path": one.path, "stated": one.stated, "ours": one.rows} for one in stated(file)]
-    return {**found.pop("main", {}), **found, "stated": rows}
-
-
-def _comparison(found: Acceptance) -> Figures:
-    figures = {name: getattr(found, name) for name in _SAME}
-    figures |= {"pos_matched": found.matched, "pos_compared": found.compared}
-    figures |= {f"first_window_g{g}": value for g, value in found.first_windows.items()}
-    for of, name in _RANGES.items():
-        known: Range | None = getattr(found, of)
-        value = "shuffled_rate" if name == "shuffled" else name
-        figures[value] = known.value if known else None
-        figures[f"{name}_interval"] = list(known.interval) if known and known.interval else None
-    return figures
+    return {**found.pop("main", {}), **found, "stated": rows} if found else {}
 
 
 @dataclass(frozen=True)
@@ -192,23 +186,24 @@ def frame(file: ResultFile, corrected: bool = True) -> pd.DataFrame:
     token."""
     import pandas as pd
 
-    return pd.DataFrame([_row(one) for one in (file.corrected if corrected else file.records)])
-
-
-def _row(record: AnswerRecord) -> dict[str, object]:
-    time = record.ms("steps") or record.ms("decode")
-    return {
-        "sample": record.sample,
-        "model": record.model,
-        **{f"{name} (ms)": _spent(record, name) for name in STAGES},
-        "total (ms)": record.ms("total"),
-        "new tokens": record.tokens,
-        "tok/s": 1000 * record.tokens / time if time and record.tokens else None,
-        "context": record.context,
-        "answer": record.text,
-        "corrected for": ", ".join(sorted(record.marks)),
-        "where": record.path,
-    }
+    rows = []
+    for record in file.corrected if corrected else file.records:
+        time = record.ms("steps") or record.ms("decode")
+        rows.append(
+            {
+                "sample": record.sample,
+                "model": record.model,
+                **{f"{name} (ms)": _spent(record, name) for name in STAGES},
+                "total (ms)": record.ms("total"),
+                "new tokens": record.tokens,
+                "tok/s": 1000 * record.tokens / time if time and record.tokens else None,
+                "context": record.context,
+                "answer": record.text,
+                "corrected for": ", ".join(sorted(record.marks)),
+                "where": record.path,
+            }
+        )
+    return pd.DataFrame(rows)
 
 
 def _known(values: Iterable[float | None]) -> list[float]:
@@ -236,22 +231,16 @@ def bars(file: ResultFile, corrected: bool = True) -> tuple[Bar, ...]:
                 if not record.lost and (whole := record.ms("total")) is not None]  # fmt: skip
         if any(record.ms("total") is not None for record in records):
             parts[UNACCOUNTED] = max(0.0, statistics.fmean(rest)) if rest else 0.0
+        known = {file.group.stages.get(key) for record in records for key in record.times}
+        together = "load+preprocess" in known
+        absent = [stage for stage in STAGES if stage not in parts
+                  and not (together and stage == "preprocess")]  # fmt: skip
+        notes = {
+            "load includes preprocessing: both were timed together": together,
+            "decode is the token steps only": "steps" in known and "prefill" not in known,
+            "decode is the prefill only": "prefill" in known and not known & {"steps", "decode"},
+            f"not measured separately: {', '.join(absent)}": bool(absent),
+        }
         if parts:
-            found.append(Bar(model, parts, _notes(file, records, parts)))
+            found.append(Bar(model, parts, tuple(note for note, holds in notes.items() if holds)))
     return tuple(found)
-
-
-def _notes(
-    file: ResultFile, records: Iterable[AnswerRecord], parts: Mapping[str, float]
-) -> tuple[str, ...]:
-    known = {file.group.stages.get(key) for record in records for key in record.times}
-    together = "load+preprocess" in known
-    absent = [stage for stage in STAGES if stage not in parts
-              and not (together and stage == "preprocess")]  # fmt: skip
-    notes = {
-        "load includes preprocessing: both were timed together": together,
-        "decode is the token steps only": "steps" in known and "prefill" not in known,
-        "decode is the prefill only": "prefill" in known and not known & {"steps", "decode"},
-        f"not measured separately: {', '.join(absent)}": bool(absent),
-    }
-    return tuple(note for note, holds in notes.items() if holds)
