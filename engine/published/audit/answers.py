@@ -276,7 +276,12 @@ def sliced(file: ResultFile, model: str) -> Hits:
     tokens, words = worst.tokens or 0.0, corrected.words(worst)
     stated = any(worst.sizes.get(key) == tokens for key in COUNTS)
     text = {"states": "states" if stated else "has", "text": count(words, "word")}
-    text |= {"shown": count(int(tokens), "token"), "added": _added(file, model, short)}
+    added = f"{SLICE} tokens, the number that these scripts cut off, were added to each such count"
+    lost = {r.path for r in file.of(model, True) if "sliced" in r.marks and r.tokens is None}
+    if left := sum(record.path in lost for record in short):
+        some = f"{added} except {left:,}" if left < len(short) else "Nothing was added"
+        added = f"{some}: the number of missing ids is unknown, so such counts are left out"
+    text |= {"shown": count(int(tokens), "token"), "added": added}
     compared = ""
     every = answer_pairs.variants(file)
     main, complete = every.get("main"), every.get("without_sliced")
@@ -287,16 +292,6 @@ def sliced(file: ResultFile, model: str) -> Hits:
             rest = f"{complete.rate.value:.1%} in the {count(complete.pairs, 'pair')} without them"
             compared = compared.replace("; without these answers no pair is left", f", {rest}")
     yield hit(short, len(records), tokens=tokens, words=words, compared=compared, **text)
-
-
-def _added(file: ResultFile, model: str, short: Sequence[AnswerRecord]) -> str:
-    added = f"{SLICE} tokens, the number that these scripts cut off, were added to each such count"
-    lost = {r.path for r in file.of(model, True) if "sliced" in r.marks and r.tokens is None}
-    left = sum(record.path in lost for record in short)
-    if not left:
-        return added
-    some = f"{added} except {left:,}" if left < len(short) else "Nothing was added"
-    return f"{some}: the number of missing ids is unknown, so such counts are left out"
 
 
 @of_model

@@ -65,6 +65,15 @@ def blocks(files: Sequence[ResultFile]) -> list[Block]:
             found[file.name + way] = one
     acceptances = acceptance_table("file", found)
     about = [Heading(3, "EventGPT's answers as drafts"), Paragraph(ACCEPTANCE)]
+    rules = [{one.rule for one in audit(file)} for file in usable]
+    unknown = []  # what a set of files leaves open, each with the files that it concerns
+    for sentence, concerns in _POINTS:
+        pairs = zip(usable, rules, strict=True)
+        if names := [file.name for file, broken in pairs if concerns(file, broken)]:
+            which = ", ".join(names)
+            if len(names) > NAMED or len(names) == len(usable) > 1:
+                which = f"{len(names):,} of {len(usable):,} files"
+            unknown.append(f"{sentence} ({which}).")
     return [
         Heading(1, TITLE),
         Bullets(tuple(claim.judged for claim in claims)),
@@ -84,7 +93,7 @@ def blocks(files: Sequence[ResultFile]) -> list[Block]:
         *acceptances,
         *stated_table(usable),
         Heading(2, "What cannot be known"),
-        Bullets(_unknowns(usable) or ("Nothing: no file has results.",)),
+        Bullets(tuple(unknown) or ("Nothing: no file has results.",)),
         Heading(2, "File by file"),
         *(block for file in files for block in file_blocks(file)),
     ]
@@ -264,22 +273,6 @@ def figure_blocks(file: ResultFile, corrected: bool = True) -> list[Block]:
 
 def _ms(key: str, value: float | None) -> str:
     return NONE if value is None else precise(milliseconds(key, value))
-
-
-# What a set of files leaves open
-
-
-def _unknowns(files: Sequence[ResultFile]) -> tuple[str, ...]:
-    """The open points of files with results, each with the files that it concerns."""
-    found = [(file, {one.rule for one in audit(file)}) for file in files]
-    points = []
-    for sentence, concerns in _POINTS:
-        if names := [file.name for file, rules in found if concerns(file, rules)]:
-            which = ", ".join(names)
-            if len(names) > NAMED or len(names) == len(files) > 1:
-                which = f"{len(names):,} of {len(files):,} files"
-            points.append(f"{sentence} ({which}).")
-    return tuple(points)
 
 
 def _has_answers(file: ResultFile) -> bool:
