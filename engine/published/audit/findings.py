@@ -4,6 +4,7 @@ figures of its finding."""
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, field
+from functools import partial
 from string import Formatter
 from typing import Any, Literal, NamedTuple
 
@@ -120,8 +121,7 @@ def of_model(search: ModelSearch, timed: bool = False) -> ModelSearch:
     return search
 
 
-def of_times(search: ModelSearch) -> ModelSearch:
-    return of_model(search, timed=True)
+of_times = partial(of_model, timed=True)
 
 
 def of_record(

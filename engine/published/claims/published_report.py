@@ -12,7 +12,7 @@ from engine.published.read import answer_pairs, file_summary
 from engine.published.read.file_summary import AVERAGES
 from engine.published.read.record_types import ResultFile, milliseconds
 from engine.published.read.who_answered import KEY_FAMILY
-from engine.quoting import NONE, count, percent, precise, times
+from engine.quoting import NONE, Ends, count, percent, precise, times
 from engine.report import drawers
 from engine.report.blocks import Block, Bullets, Heading, Paragraph, ReportTable
 
@@ -64,7 +64,7 @@ def blocks(files: Sequence[ResultFile]) -> list[Block]:
             way = "" if kind == "main" else f" ({kind.replace('_', ' ')})"
             found[file.name + way] = one
     acceptances = acceptance_table("file", found)
-    about = [Heading(3, "EventGPT's answers as drafts"), Paragraph(ACCEPTANCE)]
+    about: list[Block] = [Heading(3, "EventGPT's answers as drafts"), Paragraph(ACCEPTANCE)]
     rules = [{one.rule for one in audit(file)} for file in usable]
     unknown = []  # what a set of files leaves open, each with the files that it concerns
     for sentence, concerns in _POINTS:
@@ -183,14 +183,14 @@ def acceptance_table(what: str, found: Mapping[str, Acceptance]) -> list[ReportT
         (
             name,
             one.amount,
-            range_percent(one.rate),
-            range_percent(one.shuffled),
+            ranged(percent, one.rate),
+            ranged(percent, one.shuffled),
             f"{one.mean_prefix:.2f}",
             f"{one.first_window:.3f}",
             f"{one.expected_tokens:.2f}",
             NONE if one.cost_ratio is None else f"{one.cost_ratio:.3f}",
             times(one.ceiling),
-            range_times(one.speedup),
+            ranged(times, one.speedup),
         )
         for name, one in found.items()
     ]
@@ -198,12 +198,10 @@ def acceptance_table(what: str, found: Mapping[str, Acceptance]) -> list[ReportT
 
 
 def comparison_name(draft: str, target: str, kind: str) -> str:
-    """A comparison of answer_pairs in words."""
-    if kind in _KINDS or kind == draft:
-        return f"{draft} for {target}" + (f", {_KINDS[kind]}" if kind in _KINDS else "")
-    name = kind.removesuffix("_shifted")
-    shifted = ", against the target from its second id" if name != kind else ""
-    return f"{name} for {target}{shifted}"
+    name = draft if kind in _KINDS else kind.removesuffix("_shifted")
+    shifted = "against the target from its second id" if kind.endswith("_shifted") else ""
+    how = _KINDS.get(kind, shifted)
+    return f"{name} for {target}" + (f", {how}" if how else "")
 
 
 def stated_table(files: Sequence[ResultFile], corrected: bool = True) -> list[ReportTable]:
@@ -221,14 +219,9 @@ def stated_table(files: Sequence[ResultFile], corrected: bool = True) -> list[Re
     return _table(("file", "place in the file", "stated", "position match"), rows, 2, caption)
 
 
-def range_percent(found: Range | None) -> str:
-    """ "12.3% (10.0% to 14.0%)"."""
-    return percent(found.value, found.interval) if found else NONE
-
-
-def range_times(found: Range | None) -> str:
-    """ "1.23x (1.10 to 1.40)"."""
-    return times(found.value, found.interval) if found else NONE
+def ranged(words: Callable[[float, Ends], str], found: Range | None) -> str:
+    """ "12.3% (10.0% to 14.0%)", "1.23x (1.10 to 1.40)"."""
+    return words(found.value, found.interval) if found else NONE
 
 
 def file_blocks(file: ResultFile) -> list[Block]:

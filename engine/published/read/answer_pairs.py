@@ -121,7 +121,7 @@ def stated(file: ResultFile, corrected: bool = True) -> tuple[Claim, ...]:
     return tuple(rows)
 
 
-CUT_FROM, CUT_SHARE = 3, 0.2
+CUT_FROM = 3
 _LIMIT = re.compile(r"(?i)(?=.*(max|limit|gamma)).*(tok|draft|length|gamma)")
 
 
@@ -169,7 +169,7 @@ def cut(file: ResultFile, model: str) -> LengthCut | None:
                   if is_number(value) and value == most and _LIMIT.match(key)), "")  # fmt: skip
     different = len({record.ids for record in ended}) >= CUT_FROM
     sure = named or (with_ids and (different or len(ended) == len(lengths)))
-    if not sure or len(ended) < max(CUT_FROM, CUT_SHARE * len(lengths)):
+    if not sure or len(ended) < max(CUT_FROM, 0.2 * len(lengths)):
         return None
     return LengthCut(int(most), tuple(ended), len(lengths), named, with_ids)
 

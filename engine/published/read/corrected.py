@@ -30,10 +30,7 @@ from engine.published.read.who_answered import (
 )
 
 PLACEHOLDER_MS = 0.01
-COLD_SHIFT = 0.05
-COLD_RATIO = 2.0
 THOUSANDFOLD = 300.0
-COLD_SPREAD = 10 * 1.4826  # times the median deviation: ten standard deviations of normal noise
 TOLERANCE = 0.02
 TO_PREFILL = "prefill_complete_time"  # stages 1 to 4 by definition
 _SAME = ("preprocess", "vision", "prefill")  # work for every sample
@@ -53,8 +50,17 @@ def corrected(
         found = [_mended(stripped(one, prompted), identities.get(model), empty) for one in mine]
         usual = {key: statistics.fmean(values) for key, values in cold_stages(mine).items()
                  if key not in empty}  # fmt: skip
-        if usual:
-            found[0] = _warmed(found[0], usual)
+        if usual:  # times instead of the stages of a warm-up, also in the total
+            first = found[0]
+            saved = {key: first.times[key] - value for key, value in usual.items()}
+            stages, times = first.group.stages, {**first.times, **usual}
+            before = sum(gain for key, gain in saved.items() if stages.get(key) != "steps")
+            total = first.part("total") or ("", 0.0)
+            for key, less in ((total[0], sum(saved.values())), (TO_PREFILL, before)):
+                if key in times:
+                    times[key] = max(0.0, times[key] - less)
+            marks = first.marks | {"cold", *(f"cold:{key}" for key in usual)}
+            found[0] = replace(first, times=times, marks=marks)
         better[model] = iter(found)
     return tuple(next(better[record.model]) for record in records)
 
@@ -81,20 +87,6 @@ def _mended(record: AnswerRecord, identity: Identity | None, empty: Sequence[str
         times[total[0]] = stages
         marks.add("total")
     return replace(better, times=times, marks=frozenset(marks))
-
-
-def _warmed(record: AnswerRecord, usual: Mapping[str, float]) -> AnswerRecord:
-    """The record with usual times instead of the stages of a warm-up, also in the total."""
-    saved = {key: record.times[key] - value for key, value in usual.items()}
-    stages = record.group.stages
-    before = sum(gain for key, gain in saved.items() if stages.get(key) != "steps")
-    total = record.part("total") or ("", 0.0)
-    times = {**record.times, **usual}
-    for key, less in ((total[0], sum(saved.values())), (TO_PREFILL, before)):
-        if key in times:
-            times[key] = max(0.0, times[key] - less)
-    marks = record.marks | {"cold", *(f"cold:{key}" for key in usual)}
-    return replace(record, times=times, marks=marks)
 
 
 def is_doubled(context: float | None, identity: Identity | None) -> bool:
@@ -167,17 +159,16 @@ def is_warm_up(first: float, others: Sequence[float]) -> bool:
         return False
     mean, usual = statistics.fmean(others), statistics.median(others)
     spread = statistics.median(abs(value - usual) for value in others)
-    moved = statistics.fmean([first, *others]) > (1 + COLD_SHIFT) * mean
-    return moved and first > COLD_RATIO * max(others) and first - usual > COLD_SPREAD * spread
+    moved = statistics.fmean([first, *others]) > 1.05 * mean
+    # 1.4826 median deviations are a standard deviation of normal noise
+    return moved and first > 2 * max(others) and first - usual > 10 * 1.4826 * spread
 
 
 SLICE = 60  # the length of the scripts' prompt, which they cut off EventGPT's answers
 ASSISTANT = (22933, 9047, 13566, 29901)  # "ASSISTANT:" in LLaMA's vocabulary
 PLACEHOLDERS = frozenset({IMAGE_ID, CLIP_ID, -200})
-MANY_PLACEHOLDERS = 100
 WORDS = 0.8  # tokens per word: an answer with fewer is incomplete, because a word has at least one
 MOST = 2.0  # tokens per word: complete published answers have 1.0 to 1.5
-_EARLY = 100  # at most so many ids before the image in a prompt
 
 
 def prompt_ids(ids: Sequence[int] | None) -> int:
@@ -189,7 +180,7 @@ def prompt_ids(ids: Sequence[int] | None) -> int:
         if tuple(ids[end - len(ASSISTANT) : end]) == ASSISTANT:
             return end
     places = [index for index, token in enumerate(ids) if token in PLACEHOLDERS]
-    is_prompt = len(places) >= MANY_PLACEHOLDERS and places[0] <= _EARLY
+    is_prompt = len(places) >= 100 and places[0] <= 100  # with few ids before the image
     return places[-1] + 1 if is_prompt else 0
 
 

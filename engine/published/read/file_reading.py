@@ -17,7 +17,6 @@ CONTEXTS = ("prefill_length", "prefill_len", "prefill_tokens", "context_tokens")
 IDS = ("token_ids", "output_tokens", "output_ids", "tokens", "draft_tokens")
 TEXTS = ("output_text", "output", "text", "draft_text")
 SHORT = {"egpt": "eventgpt", "vllava": "videollava", "vl": "videollava"}
-TARGET_ALONE = "VL baseline"  # what summaries call the model "baseline"
 FLAGS = {"output_matches"}  # true or false
 WORDS = ("model", "question", "query", "event_data")
 NO_FIGURES = {*SAMPLES, "question", "question_idx", "query"}
@@ -75,7 +74,7 @@ class FileReading:
         columns = cells.columns(self.records, self.figures)
         for summary, whose in self.form.stated.items():
             for path, named, stated in _at(value, summary):
-                model = "baseline" if named == TARGET_ALONE else named
+                model = "baseline" if named == "VL baseline" else named
                 self._state(columns, stated, path, model if whose == "*" else whose)
 
     def _rows(self, rows: Rows, listed: object, path: str, named: str) -> None:

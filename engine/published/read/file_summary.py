@@ -50,14 +50,18 @@ def models(file: ResultFile) -> dict[str, Figures]:
         identity = file.identities[model]
         tokens = {"recorded": average(record.tokens for record in recorded),
                   "corrected": average(record.tokens for record in corrected)}  # fmt: skip
-        stages = {
-            key: {
+        stages = {}
+        for key in dict.fromkeys(key for record in recorded for key in record.times):
+            timed = [record for record in corrected if key in record.times]
+            warm = [record.times[key] for record in timed if f"cold:{key}" not in record.marks]
+            better = average(warm)
+            if warm and f"cold:{key}" in timed[0].marks:  # without a warm-up no record is the first
+                better["mean_without_first"] = better["mean"]
+            stages[key] = {
                 "part": file.group.stages.get(key, ""),
                 **average(record.times.get(key) for record in recorded),
-                "corrected": _corrected(corrected, key),
+                "corrected": better if warm else None,
             }
-            for key in dict.fromkeys(key for record in recorded for key in record.times)
-        }
         found[model] = {
             **_figures(file, recorded, corrected),
             "n": len(recorded),
@@ -73,21 +77,12 @@ def models(file: ResultFile) -> dict[str, Figures]:
     return found
 
 
-def _corrected(records: Sequence[AnswerRecord], key: str) -> Figures | None:
-    """The averages without a warm-up in this stage.  Without it no record is the first."""
-    timed = [record for record in records if key in record.times]
-    warm = [record.times[key] for record in timed if f"cold:{key}" not in record.marks]
-    found = average(warm)
-    if warm and f"cold:{key}" in timed[0].marks:
-        found["mean_without_first"] = found["mean"]
-    return found if warm else None
-
-
 def _figures(
     file: ResultFile, recorded: Sequence[AnswerRecord], corrected: Sequence[AnswerRecord]
 ) -> Figures:
     """Means of other numbers; figures of ids and texts; tokens per second of decoding over all
-    records; how far totals are from their stages.  Unknown ones are left out."""
+    records; how far totals are from their stages; of end-to-end times the speed-up of means,
+    acceptance over all drafts, equal texts.  Unknown ones are left out."""
     sizes = dict.fromkeys(key for record in recorded for key in record.sizes)
     found = {key: average(r.sizes.get(key) for r in recorded)["mean"] for key in sizes}
     ids = [record.ids for record in recorded if record.ids is not None]
@@ -109,27 +104,21 @@ def _figures(
         "max_tokens": max((r.tokens for r in corrected if r.tokens is not None), default=None),
         "tokens_per_s": sum(tokens for tokens, _ in both) / seconds if seconds > 0 else None,
         "max_total_minus_stages": max(gaps, default=None),
-        **_speculation(file, recorded),
     }
+    if recorded and "sd_total_ms" in recorded[0].times:  # end-to-end times
+        alone, aided = ([ms for r in recorded if (ms := r.times.get(key)) is not None]
+                        for key in ("bl_total_ms", "sd_total_ms"))  # fmt: skip
+        drafted, accepted = (math.fsum(r.sizes.get(key, 0.0) for r in recorded)
+                             for key in ("drafted", "accepted"))  # fmt: skip
+        same = [mine.text == own.text for mine, own in matched(file, recorded[0].model, "baseline")
+                if mine.text is not None and own.text is not None]  # fmt: skip
+        timed = alone and len(alone) == len(aided) and sum(aided) > 0
+        found |= {
+            "ratio_of_means": math.fsum(alone) / math.fsum(aided) if timed else None,
+            "accept_micro": accepted / drafted if drafted > 0 else None,
+            "text_identical_to_baseline": statistics.fmean(same) if same else None,
+        }
     return {name: value for name, value in found.items() if value is not None}
-
-
-def _speculation(file: ResultFile, recorded: Sequence[AnswerRecord]) -> Figures:
-    """End-to-end times: the speed-up of means, acceptance over all drafts, equal texts."""
-    if not recorded or "sd_total_ms" not in recorded[0].times:
-        return {}
-    times = [(r.times.get("bl_total_ms"), r.times.get("sd_total_ms")) for r in recorded]
-    alone, spent = ([ms for ms in column if ms is not None] for column in zip(*times, strict=True))
-    drafted, accepted = (math.fsum(r.sizes.get(key, 0.0) for r in recorded)
-                         for key in ("drafted", "accepted"))  # fmt: skip
-    same = [mine.text == own.text for mine, own in matched(file, recorded[0].model, "baseline")
-            if mine.text is not None and own.text is not None]  # fmt: skip
-    timed = alone and len(alone) == len(spent) and sum(spent) > 0
-    return {
-        "ratio_of_means": math.fsum(alone) / math.fsum(spent) if timed else None,
-        "accept_micro": accepted / drafted if drafted > 0 else None,
-        "text_identical_to_baseline": statistics.fmean(same) if same else None,
-    }
 
 
 def as_dict(file: ResultFile, findings: Sequence[Any] = (), gamma: int = GAMMA) -> Figures:

@@ -114,8 +114,6 @@ class Claim:
 
 
 class FailedSample(NamedTuple):
-    """A sample that the file lists as failed."""
-
     sample: str
     path: str
     message: str
