@@ -10,7 +10,6 @@ from engine.published.read.record_types import NAMES, ResultFile, milliseconds
 
 ROUNDING_MS = 0.05  # less is not shown
 Parts = dict[str, float]  # ms by part of a run
-ONE_SIDED = ", timed for one model only"  # the end of such a part's name
 # a part that one model does not time separately -> the parts that may include it
 _HELD_BY = {"vision": ("prefill", "decode"), "prefill": ("decode",)}
 
@@ -74,11 +73,10 @@ def waterfall(file: ResultFile, corrected: bool = True) -> Waterfall | None:
         if held and (part in theirs) != (part in mine):
             both = "prefill + vision" if held == "prefill" else f"{part} + {held}"
             theirs, mine = (_merged(parts, part, held, both) for parts in (theirs, mine))
-    saved = {
-        part if part in theirs and part in mine else f"{part}{ONE_SIDED}": theirs.get(part, 0.0)
-        - mine.get(part, 0.0)
-        for part in {**theirs, **mine}
-    }
+    saved = {}
+    for part in {**theirs, **mine}:
+        name = part if part in theirs and part in mine else f"{part}, timed for one model only"
+        saved[name] = theirs.get(part, 0.0) - mine.get(part, 0.0)
     per_token = None
     counts = [answer_pairs.covered(file, tokens) for tokens in (slow_tokens, fast_tokens)]
     decode_slow, decode_fast = theirs.get("decode"), mine.get("decode")

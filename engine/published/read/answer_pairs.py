@@ -225,7 +225,7 @@ def doubts(file: ResultFile) -> list[Doubt]:
     """The models whose times are impossible in the file's unit, at most one doubt each; without
     any, draft and target if their times differ by a factor of 100."""
     if "middles" not in file.computed:  # the median ms of a token, a prefill and an answer
-        file.computed["middles"] = {}
+        middles = {}
         for model in file.models:
             records = [(record, record.decoding()) for record in file.of(model, corrected=True)]
             of = {
@@ -233,8 +233,8 @@ def doubts(file: ResultFile) -> list[Doubt]:
                 "a prefill": [ms for record, _ in records if (ms := record.ms("prefill"))],
                 "an answer": [found[1] for _, found in records if found],
             }
-            middles = {what: statistics.median(ms) for what, ms in of.items() if ms}
-            file.computed["middles"][model] = middles
+            middles[model] = {what: statistics.median(ms) for what, ms in of.items() if ms}
+        file.computed["middles"] = middles  # now that it is whole: other threads may read it
     every: dict[str, dict[str, float]] = {**file.computed["middles"]}
     stated = {claim.path: claim.stated for claim in file.claims}
     for place in _OF_MEANS:  # models without rows

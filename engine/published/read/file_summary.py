@@ -126,6 +126,17 @@ def as_dict(file: ResultFile, findings: Sequence[Any] = (), gamma: int = GAMMA) 
     values: dict[str, list[float]] = {}  # the numbers that belong to no model
     for figure in file.figures:
         values.setdefault(figure.name, []).append(figure.value)
+    compared: dict[str, Figures] = {}
+    for kind, one in variants(file, gamma).items():
+        figures = compared[kind] = {name: getattr(one, name) for name in _SAME}
+        figures |= {"pos_matched": one.matched, "pos_compared": one.compared}
+        figures |= {f"first_window_g{g}": value for g, value in one.first_windows.items()}
+        for of, name in _RANGES.items():
+            known: Range | None = getattr(one, of)
+            value = "shuffled_rate" if name == "shuffled" else name
+            figures[value] = known.value if known else None
+            figures[f"{name}_interval"] = list(known.interval) if known and known.interval else None
+    rates = [{"path": one.path, "stated": one.stated, "ours": one.rows} for one in stated(file)]
     return {
         "file": file.name,
         "group": str(file.group),
@@ -136,28 +147,12 @@ def as_dict(file: ResultFile, findings: Sequence[Any] = (), gamma: int = GAMMA) 
         "status": file.status,
         "message": file.message,
         "models": models(file),
-        "acceptance": acceptance_dict(file, gamma),
+        "acceptance": compared and {**compared.pop("main", {}), **compared, "stated": rates},
         "figures": {name: average(found) for name, found in values.items()},
         "stated": [asdict(claim) for claim in file.claims],
         "config": dict(file.config),
         "findings": [finding.as_dict() for finding in findings],
     }
-
-
-def acceptance_dict(file: ResultFile, gamma: int = GAMMA) -> Figures:
-    """The figures of all comparisons and the stated rates; {} without ids."""
-    found: dict[str, Figures] = {}
-    for kind, one in variants(file, gamma).items():
-        figures = found[kind] = {name: getattr(one, name) for name in _SAME}
-        figures |= {"pos_matched": one.matched, "pos_compared": one.compared}
-        figures |= {f"first_window_g{g}": value for g, value in one.first_windows.items()}
-        for of, name in _RANGES.items():
-            known: Range | None = getattr(one, of)
-            value = "shuffled_rate" if name == "shuffled" else name
-            figures[value] = known.value if known else None
-            figures[f"{name}_interval"] = list(known.interval) if known and known.interval else None
-    rows = [{"path": one.path, "stated": one.stated, "ours": one.rows} for one in stated(file)]
-    return {**found.pop("main", {}), **found, "stated": rows} if found else {}
 
 
 @dataclass(frozen=True)
