@@ -112,13 +112,7 @@ def read_text(path: Path, limit: int, what: str, *, error: Fault = BadInput) -> 
 
 
 def read_json(
-    path: Path,
-    limit: int,
-    what: str,
-    form: type[T],
-    *,
-    links: bool = True,
-    error: Fault = BadInput,
+    path: Path, limit: int, what: str, form: type[T], *, links: bool = True, error: Fault = BadInput
 ) -> T:
     """The JSON value of a file, checked against the type `form`; errors as in `read_bytes`."""
     data = read_bytes(path, limit, what, links=links, error=error)

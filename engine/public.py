@@ -34,15 +34,7 @@ from engine.prompts import DEFAULT_QUESTION
 from engine.quoting import cut, quoted, shown
 from engine.storage import new_file, run_store
 from engine.storage.run_store import Run
-from engine.types import (
-    OFFERED,
-    OPTIONS,
-    DecodeConfig,
-    RunOptions,
-    RunRequest,
-    Sample,
-    arranged,
-)
+from engine.types import OFFERED, OPTIONS, DecodeConfig, RunOptions, RunRequest, Sample, arranged
 
 if TYPE_CHECKING:
     import numpy as np
@@ -436,8 +428,16 @@ def planned(
     else:
         raise BadInput(f"samples is {_said(samples)}: give a number, or ids.")
     own, answer = _split(options, PLANNED, BENCHED)
-    if (length := own.pop("length", None)) is not None:
-        answer |= _length(_text("length", length), answer)
+    length = own.pop("length", None)
+    if length is not None and _text("length", length) != "natural":
+        form, _, digits = length.partition(":")
+        if form != "forced" or not digits.isdecimal() or len(digits) > 9:
+            raise BadInput(
+                f"length is {quoted(length)}: write natural, or forced:N as in forced:64."
+            )
+        if "max_new_tokens" in answer:
+            raise BadInput("length forced:N sets the number of tokens: leave max_new_tokens out.")
+        answer |= {"max_new_tokens": int(digits), "min_new_tokens": int(digits)}
     return Plan(
         models=tuple(_names(models)),
         samples=tuple(datasets.find_all(found, chosen)),
@@ -445,18 +445,6 @@ def planned(
         **_typed(Plan, own),
         **arranged(answer),
     )
-
-
-def _length(text: str, answer: Mapping[str, Any]) -> dict[str, int]:
-    """The limits of `natural` or `forced:N`."""
-    if text == "natural":
-        return {}
-    kind, _, digits = text.partition(":")
-    if kind != "forced" or not digits.isdecimal() or len(digits) > 9:
-        raise BadInput(f"length is {quoted(text)}: write natural, or forced:N as in forced:64.")
-    if "max_new_tokens" in answer:
-        raise BadInput("length forced:N sets the number of tokens: leave max_new_tokens out.")
-    return {"max_new_tokens": int(digits), "min_new_tokens": int(digits)}
 
 
 def ran(job: BenchmarkJob, progress: Told) -> Results:
@@ -512,7 +500,6 @@ def _typed(kind: type, given: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def _said(value: object) -> str:
-    """A value as a message shows it."""
     return quoted(value) if isinstance(value, str) else cut(repr(value))
 
 

@@ -39,7 +39,6 @@ class Usage(NamedTuple):
     waited_ms: float | None
 
     def since(self, start: Usage) -> Usage:
-        """The usage from `start` to this reading."""
         pairs = zip(start, self, strict=True)
         return Usage(*(clocks.since(before, now) for before, now in pairs))
 
@@ -88,7 +87,6 @@ class Timeline:
         return (self.ended.first_s - self._start) * 1000
 
     def usage(self) -> Usage:
-        """The usage so far of the process and of this thread."""
         return usage(self.device, self._wait)
 
     def mark(self) -> tuple[float, Usage]:

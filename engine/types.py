@@ -277,7 +277,6 @@ class DecodeConfig:
 
     @property
     def sampling(self) -> str:
-        """How tokens are chosen, in words."""
         if self.greedy:
             return "greedy"
         values = f"temperature {self.temperature:g}, top p {self.top_p:g}, seed {self.seed}"
@@ -424,7 +423,6 @@ class RunOptions(MediaOptions):
     )
 
     def ask(self, sample: Sample, model: str, prompt: str) -> RunRequest:
-        """The request for one answer with these options."""
         values: dict[str, Any] = {one.name: getattr(self, one.name) for one in fields(RunOptions)}
         return RunRequest(sample, model, prompt, RunOptions(**values))
 
@@ -461,8 +459,6 @@ def arranged(values: Mapping[str, Any]) -> dict[str, Any]:
 
 @dataclass(frozen=True)
 class RunRequest:
-    """One model, one sample, one question."""
-
     sample: Sample
     model: str
     prompt: str

@@ -35,8 +35,6 @@ Spans = dict[str, Span | None]
 
 
 class AskedAndRan(Struct, frozen=True):
-    """What the request asked for, and what ran."""
-
     asked: str | None = None
     ran: str | None = None
 
@@ -147,8 +145,39 @@ class ResultRow(Struct, frozen=True, kw_only=True):
     @classmethod
     def from_result(cls, result: RunResult, standing: Standing = UNVERIFIED) -> Self:
         """Every figure as types.RunResult defines it; placed() adds its place in a run."""
-        whole_batch = _of_batch(result.batch) if result.batch else {}
-        return cls(**_of_request(result.request) | _of_one(result, standing) | whole_batch)
+        request, model, answer = result.request, result.model, result.generation
+        known = None if result.served else True  # a server tells no ids
+        found = _of_request(request) | {
+            **{name: getattr(model, name) for name in _OF_MODELS},
+            **{name: getattr(result, name) for name in _OF_RESULTS},
+            **{name: getattr(answer, name) for name in ("text", "stop")},
+            **{name: known and getattr(answer, name) for name in ("token_ids", "token_ms")},
+            "model": model.name,
+            "identity": identity(model),
+            "context_tokens": answer.prompt_tokens,
+            "cache": request.how.cache,
+            "frames": request.how.frames,
+            "decode_config": request.how.decode,
+            "backend": AskedAndRan(request.how.decode.backend, result.backend),
+            **_times(result, ""),
+            "text_ends": answer.text_ends or None,
+            "environment": dict(result.environment),
+            "verified": standing.certificate if standing.state == "verified" else None,
+            "extent": AskedAndRan(request.how.extent, result.extent),
+            "letter_logprobs": dict(result.letter_logprobs or {}) or None,
+            "standing": standing,
+            "served": result.served,
+        }
+        if batch := result.batch:  # its figures replace the sample's
+            found |= dict.fromkeys(NOT_OF_ONE) | {
+                "stages": dict.fromkeys(STAGES),
+                "batch": batch.size,
+                "batch_id": batch.id,
+                **_times(batch, "batch_"),
+                "batch_ms": batch.total_ms,
+                **{f"batch_{name}": getattr(batch, name) for name in _OF_A_BATCH},
+            }
+        return cls(**found)
 
     @classmethod
     def failed(cls, request: RunRequest, entry: ModelEntry | None, error: str) -> Self:
@@ -286,49 +315,11 @@ def _of_request(request: RunRequest) -> dict[str, Any]:
     }
 
 
-def _of_one(result: RunResult, standing: Standing) -> dict[str, Any]:
-    request, model, answer = result.request, result.model, result.generation
-    known = None if result.served else True  # a server tells no ids
-    return {
-        **{name: getattr(model, name) for name in _OF_MODELS},
-        **{name: getattr(result, name) for name in _OF_RESULTS},
-        **{name: getattr(answer, name) for name in ("text", "stop")},
-        **{name: known and getattr(answer, name) for name in ("token_ids", "token_ms")},
-        "model": model.name,
-        "identity": identity(model),
-        "context_tokens": answer.prompt_tokens,
-        "cache": request.how.cache,
-        "frames": request.how.frames,
-        "decode_config": request.how.decode,
-        "backend": AskedAndRan(request.how.decode.backend, result.backend),
-        **_times(result, ""),
-        "text_ends": answer.text_ends or None,
-        "environment": dict(result.environment),
-        "verified": standing.certificate if standing.state == "verified" else None,
-        "extent": AskedAndRan(request.how.extent, result.extent),
-        "letter_logprobs": dict(result.letter_logprobs or {}) or None,
-        "standing": standing,
-        "served": result.served,
-    }
-
-
 def _times(measured: RunResult | Batch, prefix: str) -> dict[str, Any]:
     return {
         f"{prefix}stages": {name: measured.span(name) for name in STAGES},
         f"{prefix}prefill": measured.span("decode.prefill"),
         f"{prefix}steps": measured.span("decode.steps"),
-    }
-
-
-def _of_batch(batch: Batch) -> dict[str, Any]:
-    """The batch's figures, which replace the sample's."""
-    return dict.fromkeys(NOT_OF_ONE) | {
-        "stages": dict.fromkeys(STAGES),
-        "batch": batch.size,
-        "batch_id": batch.id,
-        **_times(batch, "batch_"),
-        "batch_ms": batch.total_ms,
-        **{f"batch_{name}": getattr(batch, name) for name in _OF_A_BATCH},
     }
 
 

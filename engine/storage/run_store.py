@@ -232,7 +232,31 @@ def listing(base: Path) -> tuple[RunInfo, ...]:
         folders = [path.parent for path in base.glob(f"*/{HEADER}")]
     except OSError as error:
         raise StoreError(f"The runs in {base} cannot be listed ({error.strerror}).") from error
-    found = [_info(folder) for folder in folders]
+    found = []
+    for folder in folders:
+        try:
+            header = headers.read(folder)
+            with _guard(folder, "be read"):
+                results = json_lines.count(folder / RESULTS)
+        except StoreError as error:
+            found.append(RunInfo(folder.name, folder, "unreadable", problem=str(error)))
+            continue
+        plan = header.plan
+        found.append(
+            RunInfo(
+                id=header.id,
+                folder=folder,
+                state=_state(folder, _summary(folder, header)),
+                created=header.created,
+                models=plan.models,
+                dataset=header.dataset.root,
+                samples=len(plan.samples),
+                planned=plan.planned,
+                results=results,
+                labels=tuple(model.label for model in header.models),
+                settings=plan.settings,
+            )
+        )
     return tuple(sorted(found, key=lambda info: (info.created, info.id), reverse=True))
 
 
@@ -313,29 +337,6 @@ def _state(folder: Path, summary: Mapping[str, Any]) -> RunState:
     if json_lines.held(folder / RESULTS):
         return "running"
     return "finished" if summary else "stopped"
-
-
-def _info(folder: Path) -> RunInfo:
-    try:
-        header = headers.read(folder)
-        with _guard(folder, "be read"):
-            results = json_lines.count(folder / RESULTS)
-    except StoreError as error:
-        return RunInfo(folder.name, folder, "unreadable", problem=str(error))
-    plan = header.plan
-    return RunInfo(
-        id=header.id,
-        folder=folder,
-        state=_state(folder, _summary(folder, header)),
-        created=header.created,
-        models=plan.models,
-        dataset=header.dataset.root,
-        samples=len(plan.samples),
-        planned=plan.planned,
-        results=results,
-        labels=tuple(model.label for model in header.models),
-        settings=plan.settings,
-    )
 
 
 def _planned(plan: Plan) -> Callable[[bytes], ResultRow]:

@@ -9,9 +9,9 @@ import streamlit as st
 from engine.analysis.acceptance import GAMMA, Acceptance, Pair, Range, analyse, pairs_of_rows
 from engine.palette import NEUTRAL, STAGE_COLOURS
 from engine.published.claims import published_report
-from engine.published.claims.published_report import comparison_name, range_percent, range_times
+from engine.published.claims.published_report import comparison_name, ranged
 from engine.published.read import answer_pairs
-from engine.quoting import times
+from engine.quoting import percent, times
 from engine.report import charts
 from engine.report.blocks import Block, ChartBlock
 from ui.published.opened_sets import OpenedSets, kept
@@ -82,7 +82,7 @@ def matching(found: Acceptance) -> list[ChartBlock]:
         ("shuffled pairs", found.shuffled, NEUTRAL),
     )
     rows = [
-        {"name": name, "words": range_percent(one), "colour": colour, **_ends(one, 100)}
+        {"name": name, "words": ranged(percent, one), "colour": colour, **_ends(one, 100)}
         for name, one, colour in pairs
         if one is not None
     ]
@@ -108,7 +108,7 @@ def speedups(found: Sequence[Acceptance], chosen: int) -> list[ChartBlock]:
         rows.append(ceiling | {"low": None, "high": None})
     colours = {PREDICTED: STAGE_COLOURS["decode"], CEILING: NEUTRAL}
     y, lines = "speed-up against the target alone (x)", {"x": float(chosen), "y": 1.0}
-    told = (f"g {one.gamma}: {range_times(one.speedup)}, ceiling {times(one.ceiling)}."
+    told = (f"g {one.gamma}: {ranged(times, one.speedup)}, ceiling {times(one.ceiling)}."
             for one, _ in timed)  # fmt: skip
     start = "Predicted speed-up over the draft length; under 1x is slower."
     chart = ChartBlock(

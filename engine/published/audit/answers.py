@@ -26,7 +26,6 @@ from engine.published.read.who_answered import EXPANSION, ONE_IMAGE
 from engine.quoting import count
 
 WINDOWS = {"llava": 4096, "video_llava": 4096}  # positions that the checkpoints were trained on
-DISTINCT_FROM = 5
 LEFT_OUT = (
     "Unusable values are left out. Sums and means that lack a value are called wrong only if no "
     "possible value explains them."
@@ -44,10 +43,7 @@ PROBLEMS = {
 }
 REPEATED, REPEATED_FROM = 0.8, 8
 FEW_PAIRS = 5
-BOS_SHARE = 0.9
 MATCHED, COMPARED = "acceptance.matched_tokens", "acceptance.total_tokens"
-SAME_FROM = 3  # models
-SHIFT_GAIN = 2.0
 SLACK = 0.005  # of a rate: files round it to two digits
 # what a row calls its rate, its matches and its comparisons
 RATES = (
@@ -98,7 +94,7 @@ def beyond_window(file: ResultFile, record: AnswerRecord) -> Values | None:
 def same_text(file: ResultFile, model: str) -> Hits:
     answered = [record for record in file.of(model) if record.text and record.text.strip()]
     samples = len({record.sample for record in answered})
-    if samples >= DISTINCT_FROM and len({record.text for record in answered}) == 1:
+    if samples >= 5 and len({record.text for record in answered}) == 1:
         text = str(answered[0].text).strip()[:40]
         yield hit(answered, distinct_texts=1, samples=samples, text=text)
 
@@ -276,7 +272,12 @@ def sliced(file: ResultFile, model: str) -> Hits:
     tokens, words = worst.tokens or 0.0, corrected.words(worst)
     stated = any(worst.sizes.get(key) == tokens for key in COUNTS)
     text = {"states": "states" if stated else "has", "text": count(words, "word")}
-    text |= {"shown": count(int(tokens), "token"), "added": _added(file, model, short)}
+    added = f"{SLICE} tokens, the number that these scripts cut off, were added to each such count"
+    lost = {r.path for r in file.of(model, True) if "sliced" in r.marks and r.tokens is None}
+    if left := sum(record.path in lost for record in short):
+        some = f"{added} except {left:,}" if left < len(short) else "Nothing was added"
+        added = f"{some}: the number of missing ids is unknown, so such counts are left out"
+    text |= {"shown": count(int(tokens), "token"), "added": added}
     compared = ""
     every = answer_pairs.variants(file)
     main, complete = every.get("main"), every.get("without_sliced")
@@ -289,32 +290,24 @@ def sliced(file: ResultFile, model: str) -> Hits:
     yield hit(short, len(records), tokens=tokens, words=words, compared=compared, **text)
 
 
-def _added(file: ResultFile, model: str, short: Sequence[AnswerRecord]) -> str:
-    added = f"{SLICE} tokens, the number that these scripts cut off, were added to each such count"
-    lost = {r.path for r in file.of(model, True) if "sliced" in r.marks and r.tokens is None}
-    left = sum(record.path in lost for record in short)
-    if not left:
-        return added
-    some = f"{added} except {left:,}" if left < len(short) else "Nothing was added"
-    return f"{some}: the number of missing ids is unknown, so such counts are left out"
-
-
 @of_model
 def prompt_counted(file: ResultFile, model: str) -> Hits:
     both = zip(file.of(model), _without_prompt(file, model), strict=True)
     pairs = [(record, new) for record, new in both if corrected.prompt_ids(record.ids)]
     if pairs:
         recorded, new = zip(*pairs, strict=True)
-        most = max(corrected.prompt_ids(record.ids) for record in recorded)
+        prompts = [(one.ids or ())[: corrected.prompt_ids(one.ids)] for one in recorded]
         until = ""
-        if any(corrected.is_open(record.ids) for record in recorded):
+        if any(ids[-len(corrected.ASSISTANT) :] != corrected.ASSISTANT for ids in prompts):
             until = ', up to the last image placeholder (no "ASSISTANT:" marks the start of the '
             until += "answer),"
         before, after = (
             average(one.tokens for one in some)["mean"] or 0.0 for some in (recorded, new)
         )
         figures = {"tokens_recorded": before, "tokens_corrected": after}
-        yield hit(recorded, len(file.of(model)), prompt_ids=most, until=until, **figures)
+        yield hit(
+            recorded, len(file.of(model)), prompt_ids=max(map(len, prompts)), until=until, **figures
+        )
 
 
 @of_record(of=_without_prompt, most="tokens")
@@ -353,7 +346,7 @@ def bos_matched(file: ResultFile) -> Hits:
     real = {row: Pair(row, drafts[row], targets[row]).matched for row in rows}
     counted = sum(stated[row].value == real[row] + 1 for row in rows)
     matched, places = (sum(some[row].value for row in rows) for some in (stated, compared))
-    if not counted or counted < BOS_SHARE * len(rows) or places <= len(rows):
+    if not counted or counted < 0.9 * len(rows) or places <= len(rows):
         return
     ours, left = answer_pairs.acceptance(file), places - counted
     where, other = "every sample", ""
@@ -377,7 +370,7 @@ def capped(file: ResultFile) -> Hits:
             key = cut.tokens, len(cut.records), cut.answers, cut.named
             groups.setdefault(key, {})[model] = cut
     for cuts in groups.values():
-        alike = [[*cuts]] if len(cuts) >= SAME_FROM else [[model] for model in cuts]
+        alike = [[*cuts]] if len(cuts) >= 3 else [[model] for model in cuts]
         for first, *others in alike:
             cut, records = cuts[first], [r for m in (first, *others) for r in cuts[m].records]
             who, unseen = name_of(file, first), "and the file has no ids to show an end"
@@ -409,7 +402,7 @@ def shifted(file: ResultFile, model: str) -> Hits:
             sum(pair.matched for pair in answer_pairs.pairs_of(file, model, file.target, way))
             for way in ("", "shifted")
         )
-        if later > SHIFT_GAIN * max(plain, 1):
+        if later > 2 * max(plain, 1):
             yield hit(file.of(model), matched=plain, matched_shifted=later)
 
 

@@ -4,6 +4,7 @@ figures of its finding."""
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, field
+from functools import partial
 from string import Formatter
 from typing import Any, Literal, NamedTuple
 
@@ -56,7 +57,25 @@ class Rule:
     def findings(self, file: ResultFile) -> Iterator[AuditFinding]:
         for name, sentence in self.checks.items() if self.any_form or file.group.is_known else ():
             for one in SEARCHES[name](file):
-                yield _finding(self, sentence, file, one)
+                number = len(one.concerned)
+                words = {
+                    "name": name_of(file, one.model),
+                    "draft": name_of(file, file.draft),
+                    "target": name_of(file, file.target),
+                    "share": share(number, one.whole or number, sentence.noun),
+                    "count": count(number, sentence.noun),
+                    **one.values,
+                }
+                template, values = _Template(number), one.values.items()
+                yield AuditFinding(
+                    message=template.vformat(sentence.message, (), words),
+                    figures={key: float(v) for key, v in values if isinstance(v, (int, float))},
+                    correction=template.vformat(sentence.correction, (), words),
+                    model=one.model,
+                    paths=tuple(concerned.path for concerned in one.concerned),
+                    rule=self.name,
+                    severity=self.severity,
+                )
 
 
 Values = Mapping[str, Any]
@@ -102,8 +121,7 @@ def of_model(search: ModelSearch, timed: bool = False) -> ModelSearch:
     return search
 
 
-def of_times(search: ModelSearch) -> ModelSearch:
-    return of_model(search, timed=True)
+of_times = partial(of_model, timed=True)
 
 
 def of_record(
@@ -129,24 +147,6 @@ def of_record(
         return wrong
 
     return add
-
-
-def _finding(rule: Rule, sentence: Sentence, file: ResultFile, one: Hit) -> AuditFinding:
-    number = len(one.concerned)
-    words = {
-        "name": name_of(file, one.model),
-        "draft": name_of(file, file.draft),
-        "target": name_of(file, file.target),
-        "share": share(number, one.whole or number, sentence.noun),
-        "count": count(number, sentence.noun),
-        **one.values,
-    }
-    template = _Template(number)
-    message = template.vformat(sentence.message, (), words)
-    correction = template.vformat(sentence.correction, (), words)
-    figures = {key: float(v) for key, v in one.values.items() if isinstance(v, (int, float))}
-    paths = tuple(concerned.path for concerned in one.concerned)
-    return AuditFinding(message, figures, correction, one.model, paths, rule.name, rule.severity)
 
 
 class _Template(Formatter):

@@ -38,7 +38,6 @@ CLOSE = 0.002  # of a total: files round to three or four digits
 FEW, EXACT = 3, 1e-4  # records below FEW have to agree to EXACT
 LEAST = 0.01  # of all stages: what is missing has to be more
 MEAN = 0.005  # of a stated mean, which may be over other records
-MOST_CLAIMS = 20  # of a summary that are listed
 # totals by their names, unless they name a part of a run, or no time
 _PART = re.compile(
     r"prefill|vision|load|prep|stage|draft|decod|generat|first|ttft|tpot|tok|step|length|cach|llm|"
@@ -46,11 +45,8 @@ _PART = re.compile(
     r"infer|forward|gpu|model|compute|only|without|excl|mean|std|_mb$|_gb$|speed|rate|ratio|count"
 )
 _WHOLE = re.compile(r"total|e2e|end_?to_?end|wall|overall|elapsed|complete|latency|duration|^time$")
-UNIT_LOW, UNIT_HIGH = 300.0, 3000.0
-UNIT_FROM = 3
 NEAR = 0.02
 FAR = 0.1  # relative: a rate that fits no set of stages has to be this far from the decoding time
-UNEQUAL = 0.1
 _TOKEN_RATE = re.compile(r"tok(en)?s?_?(per|/)_?s(ec(ond)?s?)?$|tok_?s$|(^|_)tps$|tok.*throughput")
 _OTHER_TOKENS = re.compile(r"prompt|prefill|input|context|draft")  # than those of the answer
 _EACH = re.compile(r"per_?tok(en)?(_(time|ms|s))?$|token_time$|(^|_)tpot(_ms)?$")
@@ -146,7 +142,7 @@ def summaries(file: ResultFile) -> Hits:
     ]
     if any(acceptance_rows(file)):
         wrong = [one for one in wrong if not re.search("accept|match", _last(one[0].path))]
-    for claim, rows in wrong[:MOST_CLAIMS]:
+    for claim, rows in wrong[:20]:  # of a summary that are listed
         yield hit([claim], claim=claim, stated=claim.stated, rows=rows)
 
 
@@ -165,10 +161,10 @@ def units(file: ResultFile, model: str) -> Hits:
             value = record.stage_sum * (1 if file.unit == "ms" else 1000)
         if value and (record.tokens or not counted):
             rates[record.path] = record, value / (record.tokens or 1.0)
-    usual = statistics.median(rate for _, rate in rates.values()) if len(rates) >= UNIT_FROM else 0
+    usual = statistics.median(rate for _, rate in rates.values()) if len(rates) >= 3 else 0
     ratios = [(record, rate / usual) for record, rate in rates.values() if usual]
     wrong = [(record, ratio) for record, ratio in ratios
-             if any(UNIT_LOW < one < UNIT_HIGH for one in (ratio, 1 / ratio))]  # fmt: skip
+             if any(300 < one < 3000 for one in (ratio, 1 / ratio))]  # fmt: skip
     if wrong:
         ratio = wrong[0][1]
         less = "a thousandth of" if ratio < 1 else "a thousand times"
@@ -500,7 +496,7 @@ def cost_ratios(file: ResultFile) -> Hits:
 @of_file
 def unequal(file: ResultFile) -> Hits:
     work = None if answer_pairs.is_doubtful(file) else answer_pairs.work(file)
-    if work is None or abs(work.tokens - 1) <= UNEQUAL:
+    if work is None or abs(work.tokens - 1) <= 0.1:
         return
     words = {"doing": "Answering" if work.part == "total" else "Decoding", "cuts": ""}
     figures = {"tokens_ratio": work.tokens, "per_token_ratio": work.per_token}

@@ -20,12 +20,10 @@ from engine.published.read.record_types import NAMES, AnswerRecord, ResultFile
 from engine.published.read.who_answered import KEY_FAMILY, speaks_of_eventgpt
 from engine.quoting import precise_ms
 
-HELD = 0.1  # a ratio within 10 % of the claim supports it
 # rules of the audit whose findings make a ratio hard to interpret, the second of decoded answers
 NOTED, OF_ANSWERS = ("label", "one_image", "failures"), ("degenerate", "capped")
 LIMITS = ("max_new_tokens", "max_tokens")
 IMPLAUSIBLE = 100.0  # times as fast: mixed seconds and milliseconds are more likely
-ADDS_UP = 0.05  # of a total
 ClaimOutcome = Literal["supported", "not supported", "cannot be judged"]
 ClaimTime = Callable[[AnswerRecord], float | None]
 
@@ -42,12 +40,10 @@ def _decode(record: AnswerRecord) -> float | None:
 
 
 class PublishedClaim(NamedTuple):
-    """what: the time that it is about."""
-
     name: str
     words: str
     stated: float
-    what: str
+    what: str  # the time that it is about
     time: ClaimTime
 
 
@@ -112,32 +108,30 @@ class Headline:
 
 
 def headlines(files: Iterable[ResultFile], corrected: bool = True) -> tuple[Headline, ...]:
-    every = tuple(files)
-    return tuple(_headline(claim, every, corrected) for claim in CLAIMS)
-
-
-def _headline(claim: PublishedClaim, files: Sequence[ResultFile], corrected: bool) -> Headline:
-    evidence, without = [], dict[str, tuple[str, ...]]()
-    for file in files:
-        one = _evidence(file, claim, corrected)
-        if isinstance(one, str):
-            without[one] = (*without.get(one, ()), file.name)
-        else:
-            evidence.append(one)
-    ratios = [one.ratio(corrected) or 0.0 for one in evidence if not one.doubted]
-    held = [abs(ratio / claim.stated - 1) <= HELD for ratio in ratios]
-    verdict = "No imported file has both times, so there is no evidence."
-    if ratios:
-        give = f"{len(held)} files give {min(ratios):.2f}x to" if held[1:] else "1 file gives"
-        within = f"{sum(held)} of {len(held)} within 10 % of {claim.stated:g}x."
-        verdict = f"{give} {max(ratios):.2f}x; {within}"
-    if doubted := len(evidence) - len(ratios):
-        verdict += f" {doubted} more not counted: units in doubt."
-    outcome: ClaimOutcome = "cannot be judged"
-    if len(set(held)) == 1:
-        outcome = "supported" if held[0] else "not supported"
-    name, words, stated, *_ = claim
-    return Headline(name, words, stated, tuple(evidence), verdict, without, outcome)
+    every, made = tuple(files), []
+    for claim in CLAIMS:
+        evidence, without = [], dict[str, tuple[str, ...]]()
+        for file in every:
+            one = _evidence(file, claim, corrected)
+            if isinstance(one, str):
+                without[one] = (*without.get(one, ()), file.name)
+            else:
+                evidence.append(one)
+        ratios = [one.ratio(corrected) or 0.0 for one in evidence if not one.doubted]
+        held = [abs(ratio / claim.stated - 1) <= 0.1 for ratio in ratios]
+        verdict = "No imported file has both times, so there is no evidence."
+        if ratios:
+            give = f"{len(held)} files give {min(ratios):.2f}x to" if held[1:] else "1 file gives"
+            within = f"{sum(held)} of {len(held)} within 10 % of {claim.stated:g}x."
+            verdict = f"{give} {max(ratios):.2f}x; {within}"
+        if doubted := len(evidence) - len(ratios):
+            verdict += f" {doubted} more not counted: units in doubt."
+        outcome: ClaimOutcome = "cannot be judged"
+        if len(set(held)) == 1:
+            outcome = "supported" if held[0] else "not supported"
+        name, words, stated, *_ = claim
+        made.append(Headline(name, words, stated, tuple(evidence), verdict, without, outcome))
+    return tuple(made)
 
 
 def _evidence(file: ResultFile, claim: PublishedClaim, corrected: bool) -> Evidence | str:
@@ -241,17 +235,13 @@ def _doubt(file: ResultFile, ratio: float) -> tuple[str, ...]:
     mixed = {hit.model for hit in SEARCHES["units"](file)}
     if any(len(one.ms) == 2 for one in doubts) or mixed & {*both}:
         return ("units in doubt: see the findings",)
-    adds_up = file.draft and all(_adds_up(record) for model in both for record in file.of(model))
-    if adds_up or 1 / IMPLAUSIBLE < ratio < IMPLAUSIBLE:
+    sums = [(record.part("total"), record.stage_sum)
+            for model in both for record in file.of(model)]  # fmt: skip
+    adds_up = all(whole and stages is not None and abs(whole[1] - stages) <= 0.05 * whole[1]
+                  for whole, stages in sums)  # fmt: skip
+    if (file.draft and adds_up) or 1 / IMPLAUSIBLE < ratio < IMPLAUSIBLE:
         return ()
     return (f"units in doubt: {ratio:,.3g}x is not a plausible ratio of these models",)
-
-
-def _adds_up(record: AnswerRecord) -> bool:
-    total, stages = record.part("total"), record.stage_sum
-    if total is None or stages is None:
-        return False
-    return abs(total[1] - stages) <= ADDS_UP * total[1]
 
 
 def _notes(file: ResultFile, claim: str, corrected: bool) -> Iterator[str]:

@@ -12,7 +12,7 @@ from engine.published.read import answer_pairs, file_summary
 from engine.published.read.file_summary import AVERAGES
 from engine.published.read.record_types import ResultFile, milliseconds
 from engine.published.read.who_answered import KEY_FAMILY
-from engine.quoting import NONE, count, percent, precise, times
+from engine.quoting import NONE, Ends, count, percent, precise, times
 from engine.report import drawers
 from engine.report.blocks import Block, Bullets, Heading, Paragraph, ReportTable
 
@@ -58,6 +58,22 @@ def blocks(files: Sequence[ResultFile]) -> list[Block]:
     usable = [file for file in files if file.status == "ok"]
     claims = headlines(files)
     errors = sum(one.severity == "error" for file in files for one in audit(file))
+    found = {}
+    for file in usable:
+        for kind, one in answer_pairs.variants(file).items():
+            way = "" if kind == "main" else f" ({kind.replace('_', ' ')})"
+            found[file.name + way] = one
+    acceptances = acceptance_table("file", found)
+    about: list[Block] = [Heading(3, "EventGPT's answers as drafts"), Paragraph(ACCEPTANCE)]
+    rules = [{one.rule for one in audit(file)} for file in usable]
+    unknown = []  # what a set of files leaves open, each with the files that it concerns
+    for sentence, concerns in _POINTS:
+        pairs = zip(usable, rules, strict=True)
+        if names := [file.name for file, broken in pairs if concerns(file, broken)]:
+            which = ", ".join(names)
+            if len(names) > NAMED or len(names) == len(usable) > 1:
+                which = f"{len(names):,} of {len(usable):,} files"
+            unknown.append(f"{sentence} ({which}).")
     return [
         Heading(1, TITLE),
         Bullets(tuple(claim.judged for claim in claims)),
@@ -73,9 +89,11 @@ def blocks(files: Sequence[ResultFile]) -> list[Block]:
         Heading(2, "What the files show"),
         files_table(files),
         *difference_blocks(usable),
-        *_acceptances(usable),
+        *(about if acceptances else []),
+        *acceptances,
+        *stated_table(usable),
         Heading(2, "What cannot be known"),
-        Bullets(_unknowns(usable) or ("Nothing: no file has results.",)),
+        Bullets(tuple(unknown) or ("Nothing: no file has results.",)),
         Heading(2, "File by file"),
         *(block for file in files for block in file_blocks(file)),
     ]
@@ -156,17 +174,6 @@ def difference_blocks(files: Sequence[ResultFile], corrected: bool = True) -> li
     return [Heading(3, "Parts of a difference"), Paragraph(PARTS), *table, *lines] if rows else []
 
 
-def _acceptances(files: Sequence[ResultFile]) -> list[Block]:
-    found = {}
-    for file in files:
-        for kind, one in answer_pairs.variants(file).items():
-            way = "" if kind == "main" else f" ({kind.replace('_', ' ')})"
-            found[file.name + way] = one
-    table = acceptance_table("file", found)
-    both: list[Block] = [Heading(3, "EventGPT's answers as drafts"), Paragraph(ACCEPTANCE), *table]
-    return [*(both if table else []), *stated_table(files)]
-
-
 def acceptance_table(what: str, found: Mapping[str, Acceptance]) -> list[ReportTable]:
     gamma = next((one.gamma for one in found.values()), 0)
     columns = (what, "pairs", "position match (95 %)", "shuffled (95 %)", "mean prefix",
@@ -176,14 +183,14 @@ def acceptance_table(what: str, found: Mapping[str, Acceptance]) -> list[ReportT
         (
             name,
             one.amount,
-            range_percent(one.rate),
-            range_percent(one.shuffled),
+            ranged(percent, one.rate),
+            ranged(percent, one.shuffled),
             f"{one.mean_prefix:.2f}",
             f"{one.first_window:.3f}",
             f"{one.expected_tokens:.2f}",
             NONE if one.cost_ratio is None else f"{one.cost_ratio:.3f}",
             times(one.ceiling),
-            range_times(one.speedup),
+            ranged(times, one.speedup),
         )
         for name, one in found.items()
     ]
@@ -191,12 +198,10 @@ def acceptance_table(what: str, found: Mapping[str, Acceptance]) -> list[ReportT
 
 
 def comparison_name(draft: str, target: str, kind: str) -> str:
-    """A comparison of answer_pairs in words."""
-    if kind in _KINDS or kind == draft:
-        return f"{draft} for {target}" + (f", {_KINDS[kind]}" if kind in _KINDS else "")
-    name = kind.removesuffix("_shifted")
-    shifted = ", against the target from its second id" if name != kind else ""
-    return f"{name} for {target}{shifted}"
+    name = draft if kind in _KINDS else kind.removesuffix("_shifted")
+    shifted = "against the target from its second id" if kind.endswith("_shifted") else ""
+    how = _KINDS.get(kind, shifted)
+    return f"{name} for {target}" + (f", {how}" if how else "")
 
 
 def stated_table(files: Sequence[ResultFile], corrected: bool = True) -> list[ReportTable]:
@@ -214,26 +219,23 @@ def stated_table(files: Sequence[ResultFile], corrected: bool = True) -> list[Re
     return _table(("file", "place in the file", "stated", "position match"), rows, 2, caption)
 
 
-def range_percent(found: Range | None) -> str:
-    """ "12.3% (10.0% to 14.0%)"."""
-    return percent(found.value, found.interval) if found else NONE
-
-
-def range_times(found: Range | None) -> str:
-    """ "1.23x (1.10 to 1.40)"."""
-    return times(found.value, found.interval) if found else NONE
+def ranged(words: Callable[[float, Ends], str], found: Range | None) -> str:
+    """ "12.3% (10.0% to 14.0%)", "1.23x (1.10 to 1.40)"."""
+    return words(found.value, found.interval) if found else NONE
 
 
 def file_blocks(file: ResultFile) -> list[Block]:
     """A file's models, stages and findings, for the report and the terminal."""
-    message = [Paragraph(file.message)] if file.message else []
+    made: list[Block] = [Heading(3, file.name)]
+    if file.message:
+        made.append(Paragraph(file.message))
+    if file.status != "unknown":
+        made += figure_blocks(file)
     lines = []
     for one in audit(file):
         end = f" Correction: {one.correction}" if one.correction else ""
         lines.append(f"{one.severity}: {one.message}{end}")
-    figures = figure_blocks(file) if file.status != "unknown" else []
-    said = [Bullets(tuple(lines))] if lines else []
-    return [Heading(3, file.name), *message, *figures, *said]
+    return [*made, Bullets(tuple(lines))] if lines else made
 
 
 def figure_blocks(file: ResultFile, corrected: bool = True) -> list[Block]:
@@ -264,22 +266,6 @@ def figure_blocks(file: ResultFile, corrected: bool = True) -> list[Block]:
 
 def _ms(key: str, value: float | None) -> str:
     return NONE if value is None else precise(milliseconds(key, value))
-
-
-# What a set of files leaves open
-
-
-def _unknowns(files: Sequence[ResultFile]) -> tuple[str, ...]:
-    """The open points of files with results, each with the files that it concerns."""
-    found = [(file, {one.rule for one in audit(file)}) for file in files]
-    points = []
-    for sentence, concerns in _POINTS:
-        if names := [file.name for file, rules in found if concerns(file, rules)]:
-            which = ", ".join(names)
-            if len(names) > NAMED or len(names) == len(files) > 1:
-                which = f"{len(names):,} of {len(files):,} files"
-            points.append(f"{sentence} ({which}).")
-    return tuple(points)
 
 
 def _has_answers(file: ResultFile) -> bool:

@@ -10,7 +10,6 @@ from engine.published.read.record_types import NAMES, ResultFile, milliseconds
 
 ROUNDING_MS = 0.05  # less is not shown
 Parts = dict[str, float]  # ms by part of a run
-ONE_SIDED = ", timed for one model only"  # the end of such a part's name
 # a part that one model does not time separately -> the parts that may include it
 _HELD_BY = {"vision": ("prefill", "decode"), "prefill": ("decode",)}
 
@@ -69,12 +68,15 @@ def waterfall(file: ResultFile, corrected: bool = True) -> Waterfall | None:
     if fast is None or slow is None:
         return None
     (mine_ms, mine, fast_tokens), (theirs_ms, theirs, slow_tokens) = fast, slow
-    theirs, mine = _alike(theirs, mine)
-    saved = {
-        part if part in theirs and part in mine else f"{part}{ONE_SIDED}": theirs.get(part, 0.0)
-        - mine.get(part, 0.0)
-        for part in {**theirs, **mine}
-    }
+    for part, holders in _HELD_BY.items():
+        held = next((name for name in holders if name in theirs and name in mine), "")
+        if held and (part in theirs) != (part in mine):
+            both = "prefill + vision" if held == "prefill" else f"{part} + {held}"
+            theirs, mine = (_merged(parts, part, held, both) for parts in (theirs, mine))
+    saved = {}
+    for part in {**theirs, **mine}:
+        name = part if part in theirs and part in mine else f"{part}, timed for one model only"
+        saved[name] = theirs.get(part, 0.0) - mine.get(part, 0.0)
     per_token = None
     counts = [answer_pairs.covered(file, tokens) for tokens in (slow_tokens, fast_tokens)]
     decode_slow, decode_fast = theirs.get("decode"), mine.get("decode")
@@ -101,17 +103,8 @@ def waterfall(file: ResultFile, corrected: bool = True) -> Waterfall | None:
     )
 
 
-def _alike(slow: Parts, fast: Parts) -> tuple[Parts, Parts]:
-    """Both with the same parts: a stage that only one model separates is merged in both."""
-    for part, holders in _HELD_BY.items():
-        held = next((name for name in holders if name in slow and name in fast), "")
-        if held and (part in slow) != (part in fast):
-            both = "prefill + vision" if held == "prefill" else f"{part} + {held}"
-            slow, fast = _merged(slow, part, held, both), _merged(fast, part, held, both)
-    return slow, fast
-
-
 def _merged(parts: Parts, part: str, held: str, both: str) -> Parts:
+    """With a stage merged, because only one model separates it."""
     sums = {**parts, held: parts[held] + parts.get(part, 0.0)}
     return {both if name == held else name: ms for name, ms in sums.items() if name != part}
 

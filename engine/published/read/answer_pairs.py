@@ -121,7 +121,7 @@ def stated(file: ResultFile, corrected: bool = True) -> tuple[Claim, ...]:
     return tuple(rows)
 
 
-CUT_FROM, CUT_SHARE = 3, 0.2
+CUT_FROM = 3
 _LIMIT = re.compile(r"(?i)(?=.*(max|limit|gamma)).*(tok|draft|length|gamma)")
 
 
@@ -169,7 +169,7 @@ def cut(file: ResultFile, model: str) -> LengthCut | None:
                   if is_number(value) and value == most and _LIMIT.match(key)), "")  # fmt: skip
     different = len({record.ids for record in ended}) >= CUT_FROM
     sure = named or (with_ids and (different or len(ended) == len(lengths)))
-    if not sure or len(ended) < max(CUT_FROM, CUT_SHARE * len(lengths)):
+    if not sure or len(ended) < max(CUT_FROM, 0.2 * len(lengths)):
         return None
     return LengthCut(int(most), tuple(ended), len(lengths), named, with_ids)
 
@@ -224,7 +224,18 @@ class Doubt(NamedTuple):
 def doubts(file: ResultFile) -> list[Doubt]:
     """The models whose times are impossible in the file's unit, at most one doubt each; without
     any, draft and target if their times differ by a factor of 100."""
-    every = {model: _middles(file, model) for model in file.models}
+    if "middles" not in file.computed:  # the median ms of a token, a prefill and an answer
+        middles = {}
+        for model in file.models:
+            records = [(record, record.decoding()) for record in file.of(model, corrected=True)]
+            of = {
+                "a token": [found[1] / r.tokens for r, found in records if found and r.tokens],
+                "a prefill": [ms for record, _ in records if (ms := record.ms("prefill"))],
+                "an answer": [found[1] for _, found in records if found],
+            }
+            middles[model] = {what: statistics.median(ms) for what, ms in of.items() if ms}
+        file.computed["middles"] = middles  # now that it is whole: other threads may read it
+    every: dict[str, dict[str, float]] = {**file.computed["middles"]}
     stated = {claim.path: claim.stated for claim in file.claims}
     for place in _OF_MEANS:  # models without rows
         spent, tokens = (stated.get(f"{place}.{key}") for key in ("decode_ms", "avg_tokens"))
@@ -250,18 +261,3 @@ def is_doubtful(file: ResultFile) -> bool:
     """Whether ratios of the file's two models are not usable."""
     compared = {file.draft, file.target, *_OF_MEANS}
     return any(compared & doubt.ms.keys() for doubt in doubts(file))
-
-
-def _middles(file: ResultFile, model: str) -> dict[str, float]:
-    """The median ms of a token, a prefill and an answer, as far as known, in this order."""
-    if ("middles", model) not in file.computed:
-        records = [(record, record.decoding()) for record in file.of(model, corrected=True)]
-        times = {
-            "a token": [found[1] / r.tokens for r, found in records if found and r.tokens],
-            "a prefill": [ms for record, _ in records if (ms := record.ms("prefill"))],
-            "an answer": [found[1] for _, found in records if found],
-        }
-        middles = {what: statistics.median(ms) for what, ms in times.items() if ms}
-        file.computed["middles", model] = middles
-    known: dict[str, float] = file.computed["middles", model]
-    return known

@@ -19,13 +19,10 @@ from engine.published.read.record_types import (
 NOTED = 1_000  # problems kept per file
 MOST, LEAST = 1e15, 1e-12  # outside this range a number is not a time, count or size
 SAMPLES = ("id", "sample_id", "sample_idx", "sample")  # names of a row's sample
-_ID_LIMIT = 2**31
 T = TypeVar("T")
 
 
 class Cells:
-    """Reads the fields of a file's objects and collects problems."""
-
     def __init__(self) -> None:
         self.problems: dict[str, Problem] = {}  # by path: some values are read twice
 
@@ -73,7 +70,7 @@ class Cells:
         found = self.of_type(list, "a list of token ids", value, path)
         if found is None:
             return None
-        whole = all(is_number(one) and abs(one) < _ID_LIMIT and one == one // 1 for one in found)
+        whole = all(is_number(one) and abs(one) < 2**31 and one == one // 1 for one in found)
         if not whole:
             self.note("type", path, "the list has an entry that is not a token id")
         return tuple(map(int, found)) if whole else None

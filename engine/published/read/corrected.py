@@ -30,10 +30,7 @@ from engine.published.read.who_answered import (
 )
 
 PLACEHOLDER_MS = 0.01
-COLD_SHIFT = 0.05
-COLD_RATIO = 2.0
 THOUSANDFOLD = 300.0
-COLD_SPREAD = 10 * 1.4826  # times the median deviation: ten standard deviations of normal noise
 TOLERANCE = 0.02
 TO_PREFILL = "prefill_complete_time"  # stages 1 to 4 by definition
 _SAME = ("preprocess", "vision", "prefill")  # work for every sample
@@ -47,24 +44,37 @@ def corrected(
     every: dict[str, list[AnswerRecord]] = {}
     for record in records:
         every.setdefault(record.model, []).append(record)
-    better = {model: iter(_of_model(mine, identities.get(model))) for model, mine in every.items()}
+    better = {}
+    for model, mine in every.items():
+        prompted, empty = any(prompt_ids(record.ids) for record in mine), placeholders(mine)
+        found = [_mended(stripped(one, prompted), identities.get(model), empty) for one in mine]
+        usual = {key: statistics.fmean(values) for key, values in cold_stages(mine).items()
+                 if key not in empty}  # fmt: skip
+        if usual:  # times instead of the stages of a warm-up, also in the total
+            first = found[0]
+            saved = {key: first.times[key] - value for key, value in usual.items()}
+            stages, times = first.group.stages, {**first.times, **usual}
+            before = sum(gain for key, gain in saved.items() if stages.get(key) != "steps")
+            total = first.part("total") or ("", 0.0)
+            for key, less in ((total[0], sum(saved.values())), (TO_PREFILL, before)):
+                if key in times:
+                    times[key] = max(0.0, times[key] - less)
+            marks = first.marks | {"cold", *(f"cold:{key}" for key in usual)}
+            found[0] = replace(first, times=times, marks=marks)
+        better[model] = iter(found)
     return tuple(next(better[record.model]) for record in records)
-
-
-def _of_model(records: Sequence[AnswerRecord], identity: Identity | None) -> list[AnswerRecord]:
-    prompted = any(prompt_ids(record.ids) for record in records)
-    empty = placeholders(records)
-    found = [_mended(stripped(record, prompted), identity, empty) for record in records]
-    usual = {key: statistics.fmean(values) for key, values in cold_stages(records).items()
-             if key not in empty}  # fmt: skip
-    return [_warmed(found[0], usual), *found[1:]] if usual else found
 
 
 def _mended(record: AnswerRecord, identity: Identity | None, empty: Sequence[str]) -> AnswerRecord:
     """The record with whole counts, and without stages that were never measured."""
     tokens, context, marks = record.tokens, record.context, {*record.marks}
     if is_sliced(record):
-        tokens = whole_count(record, identity)
+        tokens = (record.tokens or 0.0) + SLICE
+        other = identity is not None and foreign(identity.claimed, record.model)
+        # the scripts cut ids off EventGPT's answers without a prompt only
+        if (other or KEY_FAMILY.get(record.model) != "eventgpt" or "prompt" in record.marks
+                or tokens > MOST * words(record)):  # fmt: skip
+            tokens = None
         marks.add("sliced")
     if context is not None and is_doubled(context, identity):
         context -= EXPANSION
@@ -77,20 +87,6 @@ def _mended(record: AnswerRecord, identity: Identity | None, empty: Sequence[str
         times[total[0]] = stages
         marks.add("total")
     return replace(better, times=times, marks=frozenset(marks))
-
-
-def _warmed(record: AnswerRecord, usual: Mapping[str, float]) -> AnswerRecord:
-    """The record with usual times instead of the stages of a warm-up, also in the total."""
-    saved = {key: record.times[key] - value for key, value in usual.items()}
-    stages = record.group.stages
-    before = sum(gain for key, gain in saved.items() if stages.get(key) != "steps")
-    total = record.part("total") or ("", 0.0)
-    times = {**record.times, **usual}
-    for key, less in ((total[0], sum(saved.values())), (TO_PREFILL, before)):
-        if key in times:
-            times[key] = max(0.0, times[key] - less)
-    marks = record.marks | {"cold", *(f"cold:{key}" for key in usual)}
-    return replace(record, times=times, marks=marks)
 
 
 def is_doubled(context: float | None, identity: Identity | None) -> bool:
@@ -120,11 +116,17 @@ def cold_stages(records: Sequence[AnswerRecord]) -> dict[str, list[float]]:
     is a warm-up only if its time per token is one too.  Other stages do the same work for every
     sample.
     """
-    if len(records) < 3:
+    whole = [
+        total[1] if (total := record.part("total")) else record.stage_sum for record in records
+    ]
+    known = [value for value in whole[1:] if value]
+    # too long for a warm-up: its unit is probably different
+    thousandfold = known and (whole[0] or 0.0) > THOUSANDFOLD * statistics.median(known)
+    if len(records) < 3 or thousandfold:
         return {}
     first, *rest = records
     found = {}
-    for key, value in {} if _is_thousandfold(records) else first.times.items():
+    for key, value in first.times.items():
         part = first.group.stages.get(key)
         values = [record.times[key] for record in rest if key in record.times]
         slow = part in (*_SAME, *_LENGTH) and is_warm_up(value, values)
@@ -135,15 +137,6 @@ def cold_stages(records: Sequence[AnswerRecord]) -> dict[str, list[float]]:
         if slow:
             found[key] = values
     return found
-
-
-def _is_thousandfold(records: Sequence[AnswerRecord]) -> bool:
-    """Whether a first record takes too long for a warm-up: its unit is probably different."""
-    mine, *others = (
-        total[1] if (total := record.part("total")) else record.stage_sum for record in records
-    )
-    known = [value for value in others if value]
-    return bool(mine and known) and (mine or 0.0) > THOUSANDFOLD * statistics.median(known)
 
 
 def _pace(key: str, record: AnswerRecord) -> float | None:
@@ -166,17 +159,16 @@ def is_warm_up(first: float, others: Sequence[float]) -> bool:
         return False
     mean, usual = statistics.fmean(others), statistics.median(others)
     spread = statistics.median(abs(value - usual) for value in others)
-    moved = statistics.fmean([first, *others]) > (1 + COLD_SHIFT) * mean
-    return moved and first > COLD_RATIO * max(others) and first - usual > COLD_SPREAD * spread
+    moved = statistics.fmean([first, *others]) > 1.05 * mean
+    # 1.4826 median deviations are a standard deviation of normal noise
+    return moved and first > 2 * max(others) and first - usual > 10 * 1.4826 * spread
 
 
 SLICE = 60  # the length of the scripts' prompt, which they cut off EventGPT's answers
 ASSISTANT = (22933, 9047, 13566, 29901)  # "ASSISTANT:" in LLaMA's vocabulary
 PLACEHOLDERS = frozenset({IMAGE_ID, CLIP_ID, -200})
-MANY_PLACEHOLDERS = 100
 WORDS = 0.8  # tokens per word: an answer with fewer is incomplete, because a word has at least one
 MOST = 2.0  # tokens per word: complete published answers have 1.0 to 1.5
-_EARLY = 100  # at most so many ids before the image in a prompt
 
 
 def prompt_ids(ids: Sequence[int] | None) -> int:
@@ -188,14 +180,8 @@ def prompt_ids(ids: Sequence[int] | None) -> int:
         if tuple(ids[end - len(ASSISTANT) : end]) == ASSISTANT:
             return end
     places = [index for index, token in enumerate(ids) if token in PLACEHOLDERS]
-    is_prompt = len(places) >= MANY_PLACEHOLDERS and places[0] <= _EARLY
+    is_prompt = len(places) >= 100 and places[0] <= 100  # with few ids before the image
     return places[-1] + 1 if is_prompt else 0
-
-
-def is_open(ids: Sequence[int] | None) -> bool:
-    """Whether the ids have a prompt without the "ASSISTANT:" at its end."""
-    cut = prompt_ids(ids)
-    return bool(cut and ids and tuple(ids[cut - len(ASSISTANT) : cut]) != ASSISTANT)
 
 
 def stripped(record: AnswerRecord, prompted: bool) -> AnswerRecord:
@@ -217,13 +203,3 @@ def is_sliced(record: AnswerRecord) -> bool:
 def words(record: AnswerRecord) -> int:
     """The number of words of the answer, without a question in front of it."""
     return len((record.text or "").rpartition("ASSISTANT:")[2].split())
-
-
-def whole_count(record: AnswerRecord, identity: Identity | None) -> float | None:
-    """The number of tokens of a record with missing ids: SLICE more, None if it is unknown."""
-    whole = (record.tokens or 0.0) + SLICE
-    # the scripts cut ids off EventGPT's answers without a prompt only
-    if KEY_FAMILY.get(record.model) != "eventgpt" or "prompt" in record.marks:
-        return None
-    other = identity is not None and foreign(identity.claimed, record.model)
-    return None if other or whole > MOST * words(record) else whole

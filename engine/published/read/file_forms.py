@@ -3,7 +3,7 @@ schemas are described in docs/published-files.md, the forms are in file_forms.to
 not used.  Keys of nested objects are written with points: {"a": {"b": 1}} has the key "a.b"."""
 
 import re
-from collections.abc import Collection, Iterable, Mapping
+from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import Any, Literal
 
@@ -139,22 +139,18 @@ def general(keys: Iterable[str]) -> Form | None:
     for key in keys:
         if named := _MODELS_VALUE.fullmatch(key):
             values.setdefault(named[1], set()).add(named[2])
-    answers = {
-        name: Answer(rf"{re.escape(name)}(?:\.(?=\w+$)|_(?=(?:{_VALUE})$))")
-        for name, found in values.items()
-        if not _NO_MODEL.fullmatch(name) and _is_of_an_answer(found)
-    }
+    answers = {}
+    for name, found in values.items():
+        timed = [value for value in found if value.endswith(("time", "ms"))]
+        # a total, or both a time and what was answered
+        whole = any(value.startswith("total") for value in timed) or 0 < len(timed) < len(found)
+        if whole and not _NO_MODEL.fullmatch(name):
+            answers[name] = Answer(rf"{re.escape(name)}(?:\.(?=\w+$)|_(?=(?:{_VALUE})$))")
     if not 0 < len(answers) <= MOST_MODELS:
         return None
     stages = {f"{name}_{unit}": part for name, part in _PARTS.items() for unit in ("time", "ms")}
-    whole: dict[str, Part] = {"time": "total", "ms": "total"}
-    return Form(GENERAL, rows=(Rows(answers),), stages=stages | whole)
-
-
-def _is_of_an_answer(values: Collection[str]) -> bool:
-    """Whether they have a total, or both a time and what was answered."""
-    timed = [value for value in values if value.endswith(("time", "ms"))]
-    return any(value.startswith("total") for value in timed) or 0 < len(timed) < len(values)
+    alone: dict[str, Part] = {"time": "total", "ms": "total"}
+    return Form(GENERAL, rows=(Rows(answers),), stages=stages | alone)
 
 
 def form_of(value: Any) -> tuple[Form, str] | None:

@@ -17,7 +17,6 @@ CONTEXTS = ("prefill_length", "prefill_len", "prefill_tokens", "context_tokens")
 IDS = ("token_ids", "output_tokens", "output_ids", "tokens", "draft_tokens")
 TEXTS = ("output_text", "output", "text", "draft_text")
 SHORT = {"egpt": "eventgpt", "vllava": "videollava", "vl": "videollava"}
-TARGET_ALONE = "VL baseline"  # what summaries call the model "baseline"
 FLAGS = {"output_matches"}  # true or false
 WORDS = ("model", "question", "query", "event_data")
 NO_FIGURES = {*SAMPLES, "question", "question_idx", "query"}
@@ -50,36 +49,33 @@ class FileReading:
 
     def read(self, value: Any, place: str) -> None:
         """All rows and summaries of a file; place: where the rows are that identify its form."""
-        for rows in self.form.rows:
-            for path, model, listed in _at(value, rows.path or place):
-                self._rows(rows, listed, path, model)
+        for form in self.form.rows:
+            for path, model, listed in _at(value, form.path or place):
+                self._rows(form, listed, path, model)
         # each the only possible name, or the first that has answers
         compared = [next((name for name in side if name in self.models or not side[1:]), "")
                     for side in self.form.pair]  # fmt: skip
         if compared and all(compared):
             self.draft, self.target = compared
             self.models = list(dict.fromkeys((*compared, *self.models)))
-        self._name_unread(value, {place, *(one.path.split(".")[0] for one in self.form.rows)})
-        self.rows[""] = self.rows[""] or self.rows[next(iter(self.models), "")]
-        columns = cells.columns(self.records, self.figures)
-        for summary, whose in self.form.stated.items():
-            for path, named, stated in _at(value, summary):
-                model = "baseline" if named == TARGET_ALONE else named
-                self._state(columns, stated, path, model if whose == "*" else whose)
-
-    def _name_unread(self, value: Any, known: set[str]) -> None:
-        """Notes each further model once, also those with a list of their own in the file."""
+        known = {place, *(one.path.split(".")[0] for one in self.form.rows)}
         for key, inner in value.items() if isinstance(value, dict) else ():
             rows = inner.get("samples") if isinstance(inner, dict) else inner
             first = rows[0] if isinstance(rows, list) and rows else None
             answers = isinstance(first, dict) and (
                 any(map(_OF_AN_ANSWER.fullmatch, first)) or general(flat(first, depth=1))
             )
-            if answers and key not in known:
+            if answers and key not in known:  # a further model with a list of its own
                 self.unread.setdefault(key, key)
         for path in self.unread.values():
             both = " and ".join(self.models[:2])
             self.cells.note("model", path, f"the answers read are those of {both}")
+        self.rows[""] = self.rows[""] or self.rows[next(iter(self.models), "")]
+        columns = cells.columns(self.records, self.figures)
+        for summary, whose in self.form.stated.items():
+            for path, named, stated in _at(value, summary):
+                model = "baseline" if named == "VL baseline" else named
+                self._state(columns, stated, path, model if whose == "*" else whose)
 
     def _rows(self, rows: Rows, listed: object, path: str, named: str) -> None:
         """One list of rows; named: the model of a list that is named by its model."""

@@ -14,7 +14,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from typing import TYPE_CHECKING, Any
 
-from engine.analysis.acceptance import GAMMA, Acceptance, Range
+from engine.analysis.acceptance import GAMMA, Range
 from engine.palette import UNACCOUNTED
 from engine.published.read.answer_pairs import matched, stated, variants
 from engine.published.read.corrected import prompt_ids
@@ -43,52 +43,46 @@ def average(values: Iterable[float | None]) -> Figures:
 
 
 def models(file: ResultFile) -> dict[str, Figures]:
-    return {model: _model(file, model) for model in file.models}
-
-
-def _model(file: ResultFile, model: str) -> Figures:
     """Averages of stages and tokens, means of the other numbers, and counts of problems."""
-    recorded, corrected = file.of(model), file.of(model, corrected=True)
-    identity = file.identities[model]
-    tokens = {"recorded": average(record.tokens for record in recorded),
-              "corrected": average(record.tokens for record in corrected)}  # fmt: skip
-    stages = {
-        key: {
-            "part": file.group.stages.get(key, ""),
-            **average(record.times.get(key) for record in recorded),
-            "corrected": _corrected(corrected, key),
+    found = {}
+    for model in file.models:
+        recorded, corrected = file.of(model), file.of(model, corrected=True)
+        identity = file.identities[model]
+        tokens = {"recorded": average(record.tokens for record in recorded),
+                  "corrected": average(record.tokens for record in corrected)}  # fmt: skip
+        stages = {}
+        for key in dict.fromkeys(key for record in recorded for key in record.times):
+            timed = [record for record in corrected if key in record.times]
+            warm = [record.times[key] for record in timed if f"cold:{key}" not in record.marks]
+            better = average(warm)
+            if warm and f"cold:{key}" in timed[0].marks:  # without a warm-up no record is the first
+                better["mean_without_first"] = better["mean"]
+            stages[key] = {
+                "part": file.group.stages.get(key, ""),
+                **average(record.times.get(key) for record in recorded),
+                "corrected": better if warm else None,
+            }
+        found[model] = {
+            **_figures(file, recorded, corrected),
+            "n": len(recorded),
+            "claimed": identity.claimed,
+            "evidence": identity.evidence,
+            "agrees": identity.agrees,
+            "stages": stages,
+            "tokens_recorded": tokens["recorded"]["mean"],
+            "tokens_corrected": tokens["corrected"]["mean"],
+            "tokens": tokens["recorded"]["mean"],
+            "token_averages": tokens,
         }
-        for key in dict.fromkeys(key for record in recorded for key in record.times)
-    }
-    return {
-        **_figures(file, recorded, corrected),
-        "n": len(recorded),
-        "claimed": identity.claimed,
-        "evidence": identity.evidence,
-        "agrees": identity.agrees,
-        "stages": stages,
-        "tokens_recorded": tokens["recorded"]["mean"],
-        "tokens_corrected": tokens["corrected"]["mean"],
-        "tokens": tokens["recorded"]["mean"],
-        "token_averages": tokens,
-    }
-
-
-def _corrected(records: Sequence[AnswerRecord], key: str) -> Figures | None:
-    """The averages without a warm-up in this stage.  Without it no record is the first."""
-    timed = [record for record in records if key in record.times]
-    warm = [record.times[key] for record in timed if f"cold:{key}" not in record.marks]
-    found = average(warm)
-    if warm and f"cold:{key}" in timed[0].marks:
-        found["mean_without_first"] = found["mean"]
-    return found if warm else None
+    return found
 
 
 def _figures(
     file: ResultFile, recorded: Sequence[AnswerRecord], corrected: Sequence[AnswerRecord]
 ) -> Figures:
     """Means of other numbers; figures of ids and texts; tokens per second of decoding over all
-    records; how far totals are from their stages.  Unknown ones are left out."""
+    records; how far totals are from their stages; of end-to-end times the speed-up of means,
+    acceptance over all drafts, equal texts.  Unknown ones are left out."""
     sizes = dict.fromkeys(key for record in recorded for key in record.sizes)
     found = {key: average(r.sizes.get(key) for r in recorded)["mean"] for key in sizes}
     ids = [record.ids for record in recorded if record.ids is not None]
@@ -110,27 +104,21 @@ def _figures(
         "max_tokens": max((r.tokens for r in corrected if r.tokens is not None), default=None),
         "tokens_per_s": sum(tokens for tokens, _ in both) / seconds if seconds > 0 else None,
         "max_total_minus_stages": max(gaps, default=None),
-        **_speculation(file, recorded),
     }
+    if recorded and "sd_total_ms" in recorded[0].times:  # end-to-end times
+        alone, aided = ([ms for r in recorded if (ms := r.times.get(key)) is not None]
+                        for key in ("bl_total_ms", "sd_total_ms"))  # fmt: skip
+        drafted, accepted = (math.fsum(r.sizes.get(key, 0.0) for r in recorded)
+                             for key in ("drafted", "accepted"))  # fmt: skip
+        same = [mine.text == own.text for mine, own in matched(file, recorded[0].model, "baseline")
+                if mine.text is not None and own.text is not None]  # fmt: skip
+        timed = alone and len(alone) == len(aided) and sum(aided) > 0
+        found |= {
+            "ratio_of_means": math.fsum(alone) / math.fsum(aided) if timed else None,
+            "accept_micro": accepted / drafted if drafted > 0 else None,
+            "text_identical_to_baseline": statistics.fmean(same) if same else None,
+        }
     return {name: value for name, value in found.items() if value is not None}
-
-
-def _speculation(file: ResultFile, recorded: Sequence[AnswerRecord]) -> Figures:
-    """End-to-end times: the speed-up of means, acceptance over all drafts, equal texts."""
-    if not recorded or "sd_total_ms" not in recorded[0].times:
-        return {}
-    times = [(r.times.get("bl_total_ms"), r.times.get("sd_total_ms")) for r in recorded]
-    alone, spent = ([ms for ms in column if ms is not None] for column in zip(*times, strict=True))
-    drafted, accepted = (math.fsum(r.sizes.get(key, 0.0) for r in recorded)
-                         for key in ("drafted", "accepted"))  # fmt: skip
-    same = [mine.text == own.text for mine, own in matched(file, recorded[0].model, "baseline")
-            if mine.text is not None and own.text is not None]  # fmt: skip
-    timed = alone and len(alone) == len(spent) and sum(spent) > 0
-    return {
-        "ratio_of_means": math.fsum(alone) / math.fsum(spent) if timed else None,
-        "accept_micro": accepted / drafted if drafted > 0 else None,
-        "text_identical_to_baseline": statistics.fmean(same) if same else None,
-    }
 
 
 def as_dict(file: ResultFile, findings: Sequence[Any] = (), gamma: int = GAMMA) -> Figures:
@@ -138,6 +126,17 @@ def as_dict(file: ResultFile, findings: Sequence[Any] = (), gamma: int = GAMMA) 
     values: dict[str, list[float]] = {}  # the numbers that belong to no model
     for figure in file.figures:
         values.setdefault(figure.name, []).append(figure.value)
+    compared: dict[str, Figures] = {}
+    for kind, one in variants(file, gamma).items():
+        figures = compared[kind] = {name: getattr(one, name) for name in _SAME}
+        figures |= {"pos_matched": one.matched, "pos_compared": one.compared}
+        figures |= {f"first_window_g{g}": value for g, value in one.first_windows.items()}
+        for of, name in _RANGES.items():
+            known: Range | None = getattr(one, of)
+            value = "shuffled_rate" if name == "shuffled" else name
+            figures[value] = known.value if known else None
+            figures[f"{name}_interval"] = list(known.interval) if known and known.interval else None
+    rates = [{"path": one.path, "stated": one.stated, "ours": one.rows} for one in stated(file)]
     return {
         "file": file.name,
         "group": str(file.group),
@@ -148,33 +147,12 @@ def as_dict(file: ResultFile, findings: Sequence[Any] = (), gamma: int = GAMMA) 
         "status": file.status,
         "message": file.message,
         "models": models(file),
-        "acceptance": acceptance_dict(file, gamma),
+        "acceptance": compared and {**compared.pop("main", {}), **compared, "stated": rates},
         "figures": {name: average(found) for name, found in values.items()},
         "stated": [asdict(claim) for claim in file.claims],
         "config": dict(file.config),
         "findings": [finding.as_dict() for finding in findings],
     }
-
-
-def acceptance_dict(file: ResultFile, gamma: int = GAMMA) -> Figures:
-    """The figures of all comparisons and the stated rates; {} without ids."""
-    found = {name: _comparison(one) for name, one in variants(file, gamma).items()}
-    if not found:
-        return {}
-    rows = [{"path": one.path, "stated": one.stated, "ours": one.rows} for one in stated(file)]
-    return {**found.pop("main", {}), **found, "stated": rows}
-
-
-def _comparison(found: Acceptance) -> Figures:
-    figures = {name: getattr(found, name) for name in _SAME}
-    figures |= {"pos_matched": found.matched, "pos_compared": found.compared}
-    figures |= {f"first_window_g{g}": value for g, value in found.first_windows.items()}
-    for of, name in _RANGES.items():
-        known: Range | None = getattr(found, of)
-        value = "shuffled_rate" if name == "shuffled" else name
-        figures[value] = known.value if known else None
-        figures[f"{name}_interval"] = list(known.interval) if known and known.interval else None
-    return figures
 
 
 @dataclass(frozen=True)
@@ -192,23 +170,24 @@ def frame(file: ResultFile, corrected: bool = True) -> pd.DataFrame:
     token."""
     import pandas as pd
 
-    return pd.DataFrame([_row(one) for one in (file.corrected if corrected else file.records)])
-
-
-def _row(record: AnswerRecord) -> dict[str, object]:
-    time = record.ms("steps") or record.ms("decode")
-    return {
-        "sample": record.sample,
-        "model": record.model,
-        **{f"{name} (ms)": _spent(record, name) for name in STAGES},
-        "total (ms)": record.ms("total"),
-        "new tokens": record.tokens,
-        "tok/s": 1000 * record.tokens / time if time and record.tokens else None,
-        "context": record.context,
-        "answer": record.text,
-        "corrected for": ", ".join(sorted(record.marks)),
-        "where": record.path,
-    }
+    rows = []
+    for record in file.corrected if corrected else file.records:
+        time = record.ms("steps") or record.ms("decode")
+        rows.append(
+            {
+                "sample": record.sample,
+                "model": record.model,
+                **{f"{name} (ms)": _spent(record, name) for name in STAGES},
+                "total (ms)": record.ms("total"),
+                "new tokens": record.tokens,
+                "tok/s": 1000 * record.tokens / time if time and record.tokens else None,
+                "context": record.context,
+                "answer": record.text,
+                "corrected for": ", ".join(sorted(record.marks)),
+                "where": record.path,
+            }
+        )
+    return pd.DataFrame(rows)
 
 
 def _known(values: Iterable[float | None]) -> list[float]:
@@ -236,22 +215,16 @@ def bars(file: ResultFile, corrected: bool = True) -> tuple[Bar, ...]:
                 if not record.lost and (whole := record.ms("total")) is not None]  # fmt: skip
         if any(record.ms("total") is not None for record in records):
             parts[UNACCOUNTED] = max(0.0, statistics.fmean(rest)) if rest else 0.0
+        known = {file.group.stages.get(key) for record in records for key in record.times}
+        together = "load+preprocess" in known
+        absent = [stage for stage in STAGES if stage not in parts
+                  and not (together and stage == "preprocess")]  # fmt: skip
+        notes = {
+            "load includes preprocessing: both were timed together": together,
+            "decode is the token steps only": "steps" in known and "prefill" not in known,
+            "decode is the prefill only": "prefill" in known and not known & {"steps", "decode"},
+            f"not measured separately: {', '.join(absent)}": bool(absent),
+        }
         if parts:
-            found.append(Bar(model, parts, _notes(file, records, parts)))
+            found.append(Bar(model, parts, tuple(note for note, holds in notes.items() if holds)))
     return tuple(found)
-
-
-def _notes(
-    file: ResultFile, records: Iterable[AnswerRecord], parts: Mapping[str, float]
-) -> tuple[str, ...]:
-    known = {file.group.stages.get(key) for record in records for key in record.times}
-    together = "load+preprocess" in known
-    absent = [stage for stage in STAGES if stage not in parts
-              and not (together and stage == "preprocess")]  # fmt: skip
-    notes = {
-        "load includes preprocessing: both were timed together": together,
-        "decode is the token steps only": "steps" in known and "prefill" not in known,
-        "decode is the prefill only": "prefill" in known and not known & {"steps", "decode"},
-        f"not measured separately: {', '.join(absent)}": bool(absent),
-    }
-    return tuple(note for note, holds in notes.items() if holds)

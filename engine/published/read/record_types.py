@@ -45,7 +45,8 @@ class AnswerRecord:
 
     @property
     def row(self) -> str:
-        return row_of(self.path)
+        """ "results[3" for "results[3].eventgpt": the same for all values of one row."""
+        return self.path.partition("]")[0]
 
     @property
     def source(self) -> str:
@@ -113,8 +114,6 @@ class Claim:
 
 
 class FailedSample(NamedTuple):
-    """A sample that the file lists as failed."""
-
     sample: str
     path: str
     message: str
@@ -137,7 +136,7 @@ class SampleFigure(NamedTuple):
 
     @property
     def row(self) -> str:
-        return row_of(self.path)
+        return self.path.partition("]")[0]
 
 
 @dataclass(frozen=True, eq=False)
@@ -193,11 +192,6 @@ class ResultFile:
     @property
     def clips(self) -> int:
         return len({record.source for record in self.records})
-
-
-def row_of(path: str) -> str:
-    """ "results[3" for "results[3].eventgpt": the same for all values of one row."""
-    return path.partition("]")[0]
 
 
 def milliseconds(key: str, value: float) -> float:

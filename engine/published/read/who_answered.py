@@ -23,12 +23,10 @@ PATTERNS = {"video_llava": r"video[-_ ]?llava", "llava": r"llava",
 IMAGE_TOKENS, IMAGE_ID = 576, 32000
 CLIP_TOKENS, CLIP_ID = 2056, 32001
 FRAMES = 8  # of a clip
-MOST_IMAGES = 32  # of events
 EXPANSION = 2048  # the excess of a doubled prefill length
 EVENT_TOKENS = 577  # of one event image; T images pool to T + 577
 EVENT_TEXT = 59  # the scripts' prompt has 60 ids, one of them for the image
 ONE_IMAGE = frozenset({EVENT_TEXT + EVENT_TOKENS, EVENT_TEXT + EVENT_TOKENS + 1})
-FIVE_IMAGES = frozenset({EVENT_TEXT + EVENT_TOKENS + 5})
 WEIGHTS_MB = {"llava": (13_400, 13_560), "video_llava": (13_980, 14_150)}
 _TEXT = range(5, 151)  # tokens of a short question with its template
 _SHORT_TEXT = range(5, 61)
@@ -55,7 +53,7 @@ def identities(
         found[model] = _identity(model, claim, mine, config)
         contexts = {int(record.context) for record in mine if record.context}
         other = _wanted(model, claim) not in ("eventgpt", None) and not foreign(claim, model)
-        if other and contexts and contexts <= ONE_IMAGE | FIVE_IMAGES:
+        if other and contexts and contexts <= ONE_IMAGE | {EVENT_TEXT + EVENT_TOKENS + 5}:
             evidence = f"a context of {max(contexts)} fits EventGPT's event images"
             exchanged[model] = Identity(claim, evidence, "eventgpt", False)
     swapped = any(_wanted(model, one.claimed) == "eventgpt" and one.family == "video_llava"
@@ -166,7 +164,7 @@ def _from_context(tokens: int, wanted: str | None) -> Evidence | None:
     fits = (family, f"a context of {tokens:,}{extra} is {words}") if usual else None
     if wanted == "eventgpt":
         images = tokens - EVENT_TEXT - EVENT_TOKENS
-        if 0 <= images <= MOST_IMAGES:
+        if 0 <= images <= 32:
             what = f"{images} event images" if images > 1 else "one event image, not five"
             return "eventgpt", f"a context of {tokens} fits {what}"
         return fits if family == "video_llava" else None
