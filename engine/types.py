@@ -38,7 +38,7 @@ if TYPE_CHECKING:
     import numpy.typing as npt
     import torch
 
-    from engine.machine.clocks import Moment
+    from engine.machine.load import Moment
 
 Image: TypeAlias = "npt.NDArray[np.uint8]"  # [H, W, 3] RGB
 # left, top, right, bottom as shares of the picture, 0 to 1
