@@ -31,7 +31,7 @@ from engine import media
 from engine.decoding import decode
 from engine.decoding.generation_rules import AnswerRules
 from engine.errors import StageScopeError
-from engine.machine import device, memory
+from engine.machine import device
 from engine.models.adapter import Adapter
 from engine.pipeline import single_run
 from engine.prompts import DEFAULT_QUESTION
@@ -83,7 +83,7 @@ def _measure(options: argparse.Namespace) -> None:
         for family in options.families.split(","):
             machine.say(f"{family} ...")
             figures["families"][family] = _family(family, options, chosen, sample, speed)
-            memory.release()
+            device.release()
     _keep(figures, options)
 
 

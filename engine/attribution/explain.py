@@ -39,7 +39,7 @@ from engine.errors import (
     NotFinite,
     OutOfMemory,
 )
-from engine.machine import device, memory
+from engine.machine import device
 from engine.models import registry
 from engine.models.adapter import Adapter
 from engine.pipeline import single_run
@@ -71,7 +71,7 @@ SAMPLED = "The answer was sampled; its words are scored by the model's own proba
 def measured_cost(adapter: Adapter, request: ExplainRequest) -> Cost:
     """What explain() will compute; the plain input is scored twice, as a first pass is slower."""
     refuse(adapter)
-    with memory.guard(adapter.info.name, adapter.device), torch.inference_mode():
+    with device.guard(adapter.info.name, adapter.device), torch.inference_mode():
         words = scored_words(adapter, request.words, ())
         forcing = Forcing(adapter, request, words, ExplainWatcher(), batch=1)
         list(forcing.tokens([forcing.hidden.plain] * 2))
@@ -90,7 +90,7 @@ def explain(
     while True:
         now = replace(request, options=replace(request.options, batch=size))
         try:
-            with memory.guard(adapter.info.name, adapter.device):
+            with device.guard(adapter.info.name, adapter.device):
                 found = _explained(adapter, now, ids, watcher)
         except OutOfMemory:
             if size == 1 or "batch" in adapter.refuses:

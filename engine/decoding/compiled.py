@@ -29,7 +29,7 @@ from engine.decoding.generation_rules import AnswerRules
 from engine.decoding.llama import Llama
 from engine.decoding.step_parts import Step
 from engine.errors import SettingsError
-from engine.machine import memory
+from engine.machine import device
 from engine.types import DecodeConfig
 
 COMPILER = "inductor"
@@ -92,10 +92,10 @@ class CompiledStep(nn.Module):
             self._rooms[size] = self._open(size)
         except Exception as error:  # noqa: BLE001 - any compiler error; eager still works
             self.failure = _reason(error)
-            memory.forget(error)
+            device.forget(error)
             self._rooms.clear()
             self._room = self._step = None
-            memory.release()
+            device.release()
             return 0.0
         while len(self._rooms) > BUCKETS:
             self._rooms.popitem(last=False)

@@ -17,8 +17,8 @@ from transformers.utils import logging as transformers_logging
 
 from engine import settings
 from engine.errors import ModelUnavailable, StageScopeError
+from engine.machine import device
 from engine.machine import device as devices
-from engine.machine import memory
 from engine.models import checkpoint_files, model_card, quantization
 from engine.models.checkpoint import ModelEntry
 from engine.quoting import count, first_line, gib
@@ -39,7 +39,7 @@ def reading(info: ModelInfo, folder: Path, part: str) -> Iterator[None]:
         why, fix = first_line(error), "copy all its files from one checkpoint"
         if isinstance(error, StrictDataclassError):  # whatever was to be read, its settings first
             part, why = "config.json", " ".join(str(error).split())[:160]
-        if memory.is_out_of_memory(error):
+        if device.is_out_of_memory(error):
             left = devices.memory_of(torch.device(info.device))
             why = f"{gib(left.free)} of {gib(left.total)} are free on {info.device}; {why}"
             fix = "close other programs, or choose a smaller dtype or model"

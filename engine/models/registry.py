@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING
 
 from engine import settings
 from engine.errors import BadInput, ModelUnavailable, SettingsError, StageScopeError, UnknownModel
-from engine.machine import device, memory
+from engine.machine import device
 from engine.models import (
     checkpoint,
     checkpoint_files,
@@ -167,7 +167,7 @@ def _make_room(needed: int, keep: ModelEntry) -> int:
         if other is None:
             break
         del _held[other]
-        memory.release()
+        device.release()
     return free
 
 
@@ -196,8 +196,8 @@ def _load(item: ModelEntry, folder: Path) -> Adapter:
         with torch.inference_mode(False), torch.no_grad():
             adapter: Adapter = getattr(importlib.import_module(module), name).load(item, folder)
     except Exception as error:
-        memory.forget(error)  # its frames hold the part that was loaded
-        memory.release()
+        device.forget(error)  # its frames hold the part that was loaded
+        device.release()
         if isinstance(error, StageScopeError):
             raise
         raise ModelUnavailable(
@@ -212,7 +212,7 @@ def unload(item: ModelEntry) -> bool:
     with _lock:
         if _held.pop(variants.loaded(item), None) is None:
             return False
-        memory.release()
+        device.release()
         return True
 
 

@@ -16,7 +16,7 @@ from engine import media
 from engine.decoding import decode
 from engine.decoding.compiled import CompiledStep
 from engine.errors import CacheError
-from engine.machine import memory
+from engine.machine import device
 from engine.models.adapter import Adapter
 from engine.pipeline import letter_scores
 from engine.pipeline.run_stages import Asked, StagedRun
@@ -47,7 +47,7 @@ def run(
     """Runs the four stages on the adapter's device; `cache` None computes the features.  Raises
     BadInput for a user error, OutOfMemory after freeing the run's memory, Cancelled between stages.
     A run that is cancelled between two tokens returns the tokens so far."""
-    with memory.guard(adapter.info.name, adapter.device):
+    with device.guard(adapter.info.name, adapter.device):
         return _answer(adapter, request, cache, watcher)
 
 
