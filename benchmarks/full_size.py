@@ -269,8 +269,7 @@ def _scores(adapter: Adapter, prepared: Prepared, features: Features) -> torch.T
 def _rendered(folder: Path) -> Sample:
     """A scene of the demo world as event images and frames; no video, so that no PyAV is needed."""
     from engine.demo.scenes import FPS, render
-    from engine.demo.simulator import simulate
-    from engine.demo.writing import png
+    from engine.demo.writing import png, simulate
     from engine.media import events
 
     scene = render(200_052)
