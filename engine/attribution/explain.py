@@ -43,7 +43,7 @@ from engine.machine import device
 from engine.models import registry
 from engine.models.adapter import Adapter
 from engine.pipeline import single_run
-from engine.pipeline.text_ends import text_ends
+from engine.pipeline.run_stages import text_ends
 from engine.prompts import refuse_markers
 from engine.storage.explanations import CellLoss, Cost, MomentLoss
 from engine.types import Media, RunRequest

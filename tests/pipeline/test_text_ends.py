@@ -6,7 +6,7 @@ from itertools import pairwise
 from tokenizers import Tokenizer, decoders, models, pre_tokenizers
 from transformers import PreTrainedTokenizerFast
 
-from engine.pipeline.text_ends import text_ends
+from engine.pipeline.run_stages import text_ends
 
 WORDS = {0: "", 1: " A", 2: " road", 3: ",", 4: " wet", 5: "\n"}
 
