@@ -740,7 +740,7 @@ class RunResult(Timed):
     clocks: tuple[Moment, Moment] | None = None
     machine_load: MachineLoad | None = None
     token_limit: int | None = None  # of new tokens: as requested, or what the context has room for
-    letter_logprobs: Mapping[str, float] | None = None  # of a lettered question: letter_scores.py
+    letter_logprobs: Mapping[str, float] | None = None  # of a lettered question: run_stages.py
     served: Served | None = None
 
     @property

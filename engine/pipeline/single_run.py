@@ -18,8 +18,7 @@ from engine.decoding.compiled import CompiledStep
 from engine.errors import CacheError
 from engine.machine import device
 from engine.models.adapter import Adapter
-from engine.pipeline import letter_scores
-from engine.pipeline.run_stages import Asked, StagedRun
+from engine.pipeline.run_stages import Asked, StagedRun, first_scores
 from engine.pipeline.watcher import Watcher
 from engine.timing import VisionProbe, profiler_range, total
 from engine.types import COLD_VISION, Features, Prepared, Ran, RunRequest, RunResult, Stop
@@ -184,7 +183,7 @@ class _Run(StagedRun):
         adapter, timeline = self.adapter, self.timeline
         options = decode.own_options(self.asked.rules, self._token, self.watcher.cancelled)
         modules = adapter.vision_modules()
-        kept = letter_scores.first_scores(adapter.model, self.asked.request)
+        kept = first_scores(adapter.model, self.asked.request)
         with kept as self.asked.own_scores:
             start, before = timeline.mark()
             with (

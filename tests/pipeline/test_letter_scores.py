@@ -15,7 +15,7 @@ from transformers import PreTrainedTokenizerFast
 from engine import media
 from engine.models import registry
 from engine.models.adapter import Adapter
-from engine.pipeline import batch_run, letter_scores, single_run
+from engine.pipeline import batch_run, run_stages, single_run
 from engine.pipeline.watcher import Watcher
 from engine.prompts import choice_question
 from engine.storage.result_rows import ResultRow
@@ -166,32 +166,32 @@ def test_tokens_of_letters_with_and_without_a_space() -> None:
     raw.pre_tokenizer = pre_tokenizers.ByteLevel(add_prefix_space=False)
     raw.decoder = decoders.ByteLevel()
     tokenizer = PreTrainedTokenizerFast(tokenizer_object=raw)
-    assert set(letter_scores.letter_tokens(tokenizer, "A")) == {0, 3}
-    assert letter_scores.letter_tokens(tokenizer, "B") == (1,)
-    assert letter_scores.letter_tokens(tokenizer, "C") == ()  # control
+    assert set(run_stages.letter_tokens(tokenizer, "A")) == {0, 3}
+    assert run_stages.letter_tokens(tokenizer, "B") == (1,)
+    assert run_stages.letter_tokens(tokenizer, "C") == ()  # control
 
 
 def test_a_tokenizer_without_letters_gives_a_note(
     adapter: Adapter, sample: Sample, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(
-        letter_scores, "letter_tokens", lambda _, letter: (7,) if letter == "A" else ()
+        run_stages, "letter_tokens", lambda _, letter: (7,) if letter == "A" else ()
     )
     result = go(adapter, sample)
     assert result.letter_logprobs is None
-    assert letter_scores.NO_TOKENS.format(letters="B, C") in result.notes
+    assert run_stages.NO_TOKENS.format(letters="B, C") in result.notes
 
 
 def test_the_probabilities_of_a_letters_tokens_are_added(
     adapter: Adapter, sample: Sample, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     tokens = {"A": (5, 6), "B": (7,), "C": (8, 9)}
-    monkeypatch.setattr(letter_scores, "letter_tokens", lambda _, letter: tokens[letter])
+    monkeypatch.setattr(run_stages, "letter_tokens", lambda _, letter: tokens[letter])
     chances = torch.full((1, 20), 0.001)
     chances[0, 5:10] = torch.tensor([0.2, 0.3, 0.1, 0.15, 0.15])
     chances[0, 0] = 1 - chances[0, 1:].sum()
     scores = chances.log() + 7
-    found = letter_scores.read(adapter, request(adapter, sample), lambda: scores, [])
+    found = run_stages.letter_logprobs(adapter, request(adapter, sample), lambda: scores, [])
     assert found == pytest.approx({"A": math.log(0.5), "B": math.log(0.1),
                                    "C": math.log(0.3)}, abs=1e-5)  # fmt: skip
 
@@ -203,8 +203,8 @@ def test_scores_that_are_unknown_or_excluded_give_a_note(adapter: Adapter, sampl
     excluded[0, 1] = 0.0
     for scores in (None, excluded):
         notes = list[str]()
-        found = letter_scores.read(adapter, own, lambda scores=scores: scores, notes)
-        assert found is None and notes == [letter_scores.NO_SCORES]
+        found = run_stages.letter_logprobs(adapter, own, lambda scores=scores: scores, notes)
+        assert found is None and notes == [run_stages.NO_SCORES]
 
 
 @pytest.fixture(autouse=True, scope="module")
