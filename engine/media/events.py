@@ -11,7 +11,7 @@ import numpy as np
 import numpy.typing as npt
 
 from engine.errors import MediaError
-from engine.media import kinds
+from engine.media import media_files
 from engine.media.media_files import label
 from engine.media.recording import Damaged, Recording
 from engine.media_options import COUNT_SPLIT, DENSEST_US, Split, Window, time_text
@@ -24,7 +24,7 @@ Part = slice | npt.NDArray[np.intp]  # events of one picture
 @contextmanager
 def opened(path: Path, name: str) -> Iterator[Recording]:
     """The recording in a file, by the reader of its kind; MediaError if it is no event file."""
-    kind = kinds.of_file(path, path.name) or kinds.NPY
+    kind = media_files.kind_of_file(path, path.name) or media_files.NPY
     if kind.field != "events":
         raise MediaError(kind.refusal(name, "a recording of events"))
     reader = import_module(f"engine.media.readers.{kind.reader}")

@@ -8,7 +8,7 @@ from functools import partial
 from pathlib import Path
 
 from engine.errors import MediaError
-from engine.media import decoding, events, images, kinds, perturb, video
+from engine.media import decoding, events, images, media_files, perturb, video
 from engine.media.media_files import Data, content, label, large, opened
 from engine.media_options import COUNT_SPLIT, Split, Window, time_text
 from engine.quoting import count as counted
@@ -101,9 +101,9 @@ def _decoded(
 
 def still(data: bytes, name: str) -> Image:
     """A picture: PNG, JPEG or a GIF with one picture."""
-    if kinds.by_content(data[: kinds.HEAD]) is not kinds.GIF:
+    if media_files.kind_by_content(data[: media_files.HEAD]) is not media_files.GIF:
         return images.decode(data, name)
-    if kinds.moves(data):
+    if media_files.moves(data):
         raise MediaError(f"{name} is an animated GIF, not a picture: give it as a clip.")
     return next(decoding.pictures(data, name))
 
@@ -149,7 +149,7 @@ def _clip(path: Path, choice: video.Choice, kind: MediaKind, rule: str) -> Loade
     clip = video.decode(data, name, choice)
     notes = (*clip.notes, *_repeated("clip", clip.indices, clip.count))
     with opened(data) as file:
-        form = kinds.by_content(file.read(kinds.HEAD)) or kinds.MP4
+        form = media_files.kind_by_content(file.read(media_files.HEAD)) or media_files.MP4
     source = _source(form.short, clip.indices, clip.count)
     chosen = ChosenFrames(clip.indices, clip.count, path, video.rate(data, name))
     return Media(kind, clip.images, "", source, rule, notes, chosen), [data], "mp4"

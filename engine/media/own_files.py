@@ -5,7 +5,7 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 
 from engine.errors import BadInput, MediaError
-from engine.media import events, images, kinds, media_sources, video
+from engine.media import events, images, media_files, media_sources, video
 from engine.media.media_files import by_number, content, large
 from engine.media_options import Window
 from engine.plain_files import reason
@@ -39,7 +39,7 @@ def fault(name: str, path: Path, event_images: bool = False) -> str:
 def field_of(name: str, path: Path) -> str:
     """The use of a user's file: "clip", "events" or "images"; BadInput for another kind.  The
     content decides, then the name."""
-    kind = kinds.of_file(path, name)
+    kind = media_files.kind_of_file(path, name)
     if kind is None:
         raise BadInput(f"The kind of {quoted(name)} is not known: give {OWN_KINDS}.")
     if not kind.field:

@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 from PIL import Image as Pillow
 
-from engine.media import kinds
+from engine.media import media_files as kinds
 from tests.media import clips
 
 
@@ -24,15 +24,15 @@ from tests.media import clips
 )
 def test_clips(container: str, codec: str, kind: kinds.FileKind) -> None:
     data = clips.encoded(container, codec, range(0, 300, 50))
-    assert kinds.of(data[: kinds.HEAD], "a.png") is kind
+    assert kinds.kind_of(data[: kinds.HEAD], "a.png") is kind
     assert kind.field == "clip"
 
 
 def test_the_name_decides_where_the_content_does_not() -> None:
     for name, kind in {"a.MP4": kinds.MP4, "a.webm": kinds.WEBM, "a.NPY": kinds.NPY}.items():
-        assert kinds.of(b"", name) is kind
-    assert kinds.of(b"BM" + bytes(50), "a") is not None
-    assert kinds.of(bytes(50), "a") is None and kinds.of(b"xx", "a.xyz") is None
+        assert kinds.kind_of(b"", name) is kind
+    assert kinds.kind_of(b"BM" + bytes(50), "a") is not None
+    assert kinds.kind_of(bytes(50), "a") is None and kinds.kind_of(b"xx", "a.xyz") is None
 
 
 @pytest.mark.parametrize(
@@ -53,8 +53,8 @@ def test_the_name_decides_where_the_content_does_not() -> None:
 )
 def test_event_files(head: bytes, name: str, kind: kinds.FileKind) -> None:
     """Content first; a comment in a text is not taken for Prophesee's header."""
-    assert kinds.of(head, name) is kind
-    unknown = kinds.of(b"% something\n", "a.raw")
+    assert kinds.kind_of(head, name) is kind
+    unknown = kinds.kind_of(b"% something\n", "a.raw")
     assert unknown is not None and not unknown.field
 
 
@@ -66,7 +66,7 @@ def test_gifs_that_move(tmp_path: Path, count: int, colours: int) -> None:
     frames[0].save(file, "GIF", save_all=True, append_images=frames[1:], comment=b"," * 300)
     assert kinds.moves(file.getvalue()) is (count > 1)
     (tmp_path / "a").write_bytes(file.getvalue())
-    kind = kinds.of_file(tmp_path / "a", "a.gif")
+    kind = kinds.kind_of_file(tmp_path / "a", "a.gif")
     assert kind is (kinds.GIF if count > 1 else kinds.STILL_GIF)
 
 

@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 from engine.errors import MediaError
-from engine.media import kinds, media_files
+from engine.media import media_files
 
 
 def test_files_above_the_limit(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -43,4 +43,4 @@ def test_a_pipe_is_never_waited_for(tmp_path: Path) -> None:
         pass
     with pytest.raises(MediaError, match="not a file"):
         media_files.content(path)
-    assert kinds.of_file(path, "a.png") is kinds.PNG
+    assert media_files.kind_of_file(path, "a.png") is media_files.PNG

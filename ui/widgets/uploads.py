@@ -22,7 +22,7 @@ from engine.jobs.draft_job import DraftJob
 from engine.jobs.explain_job import ExplainJob
 from engine.jobs.queue import Job
 from engine.jobs.run_job import RunJob
-from engine.media import kinds
+from engine.media import media_files
 from engine.plain_files import advice, reason
 from engine.quoting import listed, quoted, shown
 from engine.storage.provenance import files_of
@@ -33,7 +33,7 @@ MAX_FILES = 64
 MAX_KEPT_MB = 1024  # of earlier files, the newest ones
 FOLDER = "your-files"  # messages name a file by folder and number: your-files/2.npy
 _RUNS = "visit_runs"
-TYPES = tuple(ending[1:] for ending in kinds.READ_SUFFIXES)
+TYPES = tuple(ending[1:] for ending in media_files.READ_SUFFIXES)
 
 
 class Visit:
