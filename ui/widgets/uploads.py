@@ -67,7 +67,7 @@ def gather(
     files: Sequence[UploadedFile], event_images: bool
 ) -> tuple[Sample | None, tuple[str, ...]]:
     """The sample of the files that can be used, and a sentence for each other file."""
-    from engine.media import own_files
+    from engine.media import media_sources
 
     fitting, refused = within_limits(files)
     here, jobs = visit(), queue.manager().all()
@@ -77,16 +77,16 @@ def gather(
         faults = [
             fault(file.file_id, event_images, *one) for file, one in zip(fitting, kept, strict=True)
         ]
-    sample, rejected = own_files.gather(kept, faults, event_images)
+    sample, rejected = media_sources.own_sample(kept, faults, event_images)
     return sample, (*refused, *rejected)
 
 
 @st.cache_data(max_entries=16 * MAX_FILES, show_spinner=False)
 def fault(file_id: str, event_images: bool, _name: str, _path: Path) -> str:
     """What is wrong with a kept file, "" if nothing; a file is read once."""
-    from engine.media import own_files  # imports the decoders
+    from engine.media import media_sources  # imports the decoders
 
-    return own_files.fault(_name, _path, event_images)
+    return media_sources.own_fault(_name, _path, event_images)
 
 
 def within_limits(files: Sequence[UploadedFile]) -> tuple[list[UploadedFile], list[str]]:
