@@ -12,7 +12,7 @@ from functools import partial
 from pathlib import Path
 
 from engine.errors import BadInput, MediaError
-from engine.media import decoding, events, images, media_files, perturb, video
+from engine.media import decoding, events, images, media_files, video
 from engine.media.media_files import Data, by_number, content, label, large, opened
 from engine.media_options import COUNT_SPLIT, Split, Window, time_text
 from engine.plain_files import reason
@@ -136,7 +136,7 @@ def _rendered(sample: Sample, how: MediaOptions) -> Loaded:
     name = label(sample.events)
     window, changes = how.window_of(sample), how.perturbed
     plain = events.read(sample.events, window)
-    stream = perturb.stream(plain, how, sample.id, name)
+    stream = events.perturbed(plain, how, sample.id, name)
     try:
         pictures = tuple(events.render(stream, how.split, how.extent))
     except MediaError as error:

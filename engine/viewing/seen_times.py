@@ -15,7 +15,7 @@ import numpy.typing as npt
 from engine import media
 from engine.errors import MediaError
 from engine.media import events as streams
-from engine.media import images, perturb, video
+from engine.media import images, video
 from engine.media.media_files import label
 from engine.media_options import COUNT_SPLIT, Split, Window, time_text
 from engine.types import (
@@ -229,7 +229,7 @@ def _stream(sample: Sample, how: MediaOptions) -> Events | None:
     if sample.events is None:
         return None
     plain = read_events(sample.events, how.window_of(sample))
-    return perturb.stream(plain, how, sample.id, sample.events.name)
+    return streams.perturbed(plain, how, sample.id, sample.events.name)
 
 
 def _event_images(found: Media, stream: Events | None, split: Split, window: float) -> SeenRow:

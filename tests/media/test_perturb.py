@@ -9,7 +9,7 @@ import pytest
 
 from engine import media
 from engine.errors import MediaError
-from engine.media import perturb
+from engine.media import events
 from engine.media_options import CHANGES, perturbations
 from engine.types import DEFAULT_MEDIA, Events, MediaOptions, Sample
 from tests.media import test_events
@@ -38,7 +38,7 @@ def how(text: str, seed: int = 0, **more: object) -> MediaOptions:
 
 
 def changed(text: str, seed: int = 0, sample: str = "one", plain: Events | None = None) -> Events:
-    return perturb.stream(plain or recording(), how(text, seed), sample, "a.npy")
+    return events.perturbed(plain or recording(), how(text, seed), sample, "a.npy")
 
 
 def columns(stream: Events) -> list[tuple[int, int, int, int]]:
@@ -142,7 +142,7 @@ def test_a_stream_without_events_left_is_refused(tmp_path: Path) -> None:
 
 
 def test_hot_pixels_of_a_long_stream_are_refused(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(perturb, "MAX_EVENTS", COUNT + 1)
+    monkeypatch.setattr(events, "MAX_EVENTS", COUNT + 1)
     with pytest.raises(MediaError, match="31 hot pixels has more than 10,001 events"):
         changed("hot:0.01")
 
