@@ -10,14 +10,13 @@ from engine.attribution.explained import Explanation, restored
 from engine.attribution.occlusion import area, shown
 from engine.attribution.wording import no_place
 from engine.errors import UnknownModel
-from engine.media import images
+from engine.media import images, thumbnails
 from engine.models.families import FAMILIES
 from engine.palette import HEAT_COLOURS
 from engine.quoting import quoted
 from engine.storage.explanations import CellLoss, StoredExplanation
 from engine.storage.run_header import Header
 from engine.types import Image, Sample
-from engine.viewing import picture_sheet
 
 STRONGEST_ALPHA = 0.7  # of the colour of the strongest cell
 MUTED = 0.35  # of this, if no place is named
@@ -49,7 +48,7 @@ def sheet(found: Explanation, pictures: Sequence[Image] = ()) -> bytes:
     """The pictures under the map as a PNG, without words.  The cell that lost most has a frame; the
     map is pale and has none if no place is named.  `pictures`: those of a result of a file."""
     panels = [_sharp(picture, found) for picture in pictures or found.pictures]
-    page = picture_sheet.sheet(panels)
+    page = thumbnails.sheet(panels)
     return images.encoded(page.crop(page.getbbox() or (0, 0, *page.size)), "PNG")
 
 
