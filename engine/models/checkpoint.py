@@ -16,7 +16,7 @@ from msgspec import Meta, Struct
 
 from engine import settings
 from engine.errors import ModelUnavailable, SettingsError
-from engine.models import quantization, supported
+from engine.models import supported
 from engine.models.checkpoint_files import check_settings, read_if_there, read_json, weight_files
 from engine.models.families import ANY_FAMILY, FAMILIES, SERVED
 from engine.quoting import listed, one_line, quoted, shown
@@ -31,7 +31,7 @@ _COMMIT = re.compile(r"[0-9a-f]{40}")
 _ALLOWED: dict[str, set[str]] = {  # the values of these fields
     "family": set(FAMILIES) - {SERVED},
     "dtype": set(DTYPE_BYTES),
-    "quantization": set(quantization.KINDS),
+    "quantization": set(supported.QUANTIZATIONS),
     "shows": {*get_args(MediaKind)},
 }
 

@@ -18,14 +18,7 @@ from typing import TYPE_CHECKING
 from engine import settings
 from engine.errors import BadInput, ModelUnavailable, SettingsError, StageScopeError, UnknownModel
 from engine.machine import device
-from engine.models import (
-    checkpoint,
-    checkpoint_files,
-    model_card,
-    quantization,
-    supported,
-    variants,
-)
+from engine.models import checkpoint, checkpoint_files, model_card, supported, variants
 from engine.models.checkpoint import ModelEntry, Server
 from engine.models.families import ANY_FAMILY, HOOKED_ONLY, OWN, PICTURES
 from engine.models.families import FAMILIES as FAMILIES  # re-exported
@@ -102,7 +95,7 @@ def unavailable(item: ModelEntry) -> str | None:
         if variants.loaded(item) in _held:
             return None
         wanted = _needed_once(item, _stamp(item))
-        quantization.check(item.name, item.quantization)
+        supported.refuse_quantization(item.name, item.quantization)
         _refuse_too_large(item, wanted)
         device.check()
     except (ModelUnavailable, SettingsError) as error:
@@ -296,7 +289,7 @@ def check(item: ModelEntry) -> Path:
                 f"{item.name} ({item.label}) has the name of {family}, but {folder} holds a "
                 f"{item.family} model: give its entry in models.toml another name."
             )
-    quantization.check(item.name, item.quantization)
+    supported.refuse_quantization(item.name, item.quantization)
     return folder
 
 

@@ -3,17 +3,25 @@
 The families with an adapter of their own need one exact form of config.json and tokenizer.  The
 family "transformers" needs a model_type that transformers knows, a processor, a tokenizer and a
 chat template.  Whatever cannot run is a ModelUnavailable that says what to do.
+
+8-bit and 4-bit loading is that of bitsandbytes through transformers, only on CUDA.  Only the linear
+layers of the language model are quantized: the vision tower, the projector, the adaptor and the
+head stay in the entry's dtype.
 """
 
+import logging
 from collections.abc import Collection, Mapping
+from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
+from engine import settings
 from engine.decoding import generation_rules
 from engine.errors import ModelUnavailable
 from engine.models import checkpoint_files, families, templates
 from engine.models.families import ANY_FAMILY, FAMILIES, OWN
 from engine.quoting import quoted
+from engine.types import ModelInfo
 
 # The parts of config.json, and the only model_type of each that the own families support.
 _PARTS = {"vision_config": "clip_vision_model", "text_config": "llama"}
@@ -34,6 +42,15 @@ _NEEDED = {  # of a checkpoint of transformers: the files that may hold each par
     "tokenizer": ("tokenizer.json", "tokenizer.model", "vocab.json", "spiece.model"),
     "chat template": (templates.FILE, *templates.JSON_FILES),
 }
+QUANTIZERS = ("bitsandbytes", "accelerate")
+QUANTIZATIONS = ("8bit", "4bit")
+# Modules that are not quantized, at any depth, by their names in the families.
+UNTOUCHED = (
+    *("lm_head", "vision_tower", "video_tower", "image_tower", "multi_modal_projector"),
+    *("visual_tower", "visual_projector", "feature_adaptor"),  # EventGPT
+    *("visual", "vision_model", "vision_encoder", "embed_vision", "connector", "projector"),
+    *("vision_projection", "vision_resampler", "qformer", "language_projection"),
+)
 
 
 def refuse(name: str, family: str, checkpoint: str, folder: Path) -> None:
@@ -178,3 +195,50 @@ def refuse_packed(name: str, where: object, config: Mapping[str, Any]) -> None:
             "is not supported: use the checkpoint that was not quantized, on CUDA with "
             "quantization in models.toml."
         )
+
+
+def quantizations() -> tuple[str, ...]:
+    """The quantizations that this machine supports; () without CUDA."""
+    return () if cannot_quantize() else QUANTIZATIONS
+
+
+def cannot_quantize() -> str | None:
+    """Why this machine cannot quantize, or None.  Imports torch only if the packages are there."""
+    absent = [name for name in QUANTIZERS if find_spec(name) is None]
+    if absent:
+        return f"{' and '.join(absent)} not installed: `pip install {' '.join(QUANTIZERS)}`"
+    wanted = settings.load().device
+    import torch
+
+    if not torch.cuda.is_available() or not (wanted == "auto" or wanted.startswith("cuda")):
+        return f"it needs CUDA, and the device is {wanted}"
+    return None
+
+
+def refuse_quantization(name: str, wanted: str | None) -> None:
+    """ModelUnavailable if this entry asks for a quantization that does not work here."""
+    if wanted is not None and (why := cannot_quantize()):
+        raise ModelUnavailable(
+            f"{name} asks for {wanted} weights, which do not work here ({why}); or remove "
+            "quantization from its entry in models.toml."
+        )
+
+
+def quantization_options(info: ModelInfo) -> dict[str, Any]:
+    """Options for from_pretrained besides the dtype; none for a model without quantization."""
+    if info.quantization is None:
+        return {}
+    import torch
+    from transformers import BitsAndBytesConfig
+
+    # It repeats a warning about float16 in every layer of every token.
+    logging.getLogger("bitsandbytes.autograd").setLevel(logging.ERROR)
+    # transformers matches a name from the start of a module's full name, or as its end; without
+    # the pattern, it would quantize what is inside model.vision_tower.
+    skipped = [rf"(?:.*\.)?{name}" for name in UNTOUCHED]
+    bits: dict[str, Any] = {"load_in_8bit": True}
+    if info.quantization == "4bit":
+        bits = {"load_in_4bit": True, "bnb_4bit_quant_type": "nf4"}
+        bits["bnb_4bit_compute_dtype"] = getattr(torch, info.dtype)
+    config = BitsAndBytesConfig(llm_int8_skip_modules=skipped, **bits)
+    return {"quantization_config": config, "device_map": {"": torch.device(info.device)}}
