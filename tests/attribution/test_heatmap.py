@@ -5,7 +5,7 @@ import io
 import numpy as np
 from PIL import Image as Pictures
 
-from engine.attribution import heatmap
+from engine.attribution import occlusion
 from engine.attribution.explained import Explanation
 from tests.attribution import made
 from tests.attribution.test_explained import cell
@@ -15,21 +15,21 @@ LEFT, RIGHT = (0.0, 0.0, 0.5, 1.0), (0.5, 0.0, 1.0, 1.0)
 
 
 def test_a_loss_colours_its_cell_and_no_other() -> None:
-    found = heatmap.overlaid(GREY, (cell(LEFT, 2.0), cell(RIGHT, 0.0)))
+    found = occlusion.overlaid(GREY, (cell(LEFT, 2.0), cell(RIGHT, 0.0)))
     assert (found[:, 20:] == 128).all() and not (found[:, :20] == 128).all()
-    other = heatmap.overlaid(GREY, (cell(LEFT, 0.0), cell(RIGHT, 2.0)))  # the control
+    other = occlusion.overlaid(GREY, (cell(LEFT, 0.0), cell(RIGHT, 2.0)))  # the control
     assert not np.array_equal(found, other)
 
 
 def test_gains_have_another_colour_and_smaller_losses_a_weaker_one() -> None:
-    assert heatmap.colour(1.0, 2.0)[:3] != heatmap.colour(-1.0, 2.0)[:3]
-    assert heatmap.colour(1.0, 2.0)[3] == heatmap.colour(2.0, 2.0)[3] / 2
-    assert heatmap.colour(0.0, 0.0)[3] == 0
+    assert occlusion.colour(1.0, 2.0)[:3] != occlusion.colour(-1.0, 2.0)[:3]
+    assert occlusion.colour(1.0, 2.0)[3] == occlusion.colour(2.0, 2.0)[3] / 2
+    assert occlusion.colour(0.0, 0.0)[3] == 0
 
 
 def colours(found: Explanation, pictures: int = 1) -> np.ndarray:
     """The sheet's pixels."""
-    data = heatmap.sheet(found, (GREY,) * pictures)
+    data = occlusion.heat_map(found, (GREY,) * pictures)
     return np.asarray(Pictures.open(io.BytesIO(data)).convert("RGB"), dtype=int)
 
 
