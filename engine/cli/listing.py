@@ -194,7 +194,6 @@ def _add_server(options: argparse.Namespace) -> int:
 
 
 def _download(options: argparse.Namespace) -> int:
-
     entry = registry.entry(options.model)
     to = settings.expand(options.to) if options.to else None
     if entry.folder is None:
