@@ -1,9 +1,10 @@
-"""Log-probabilities of the letters: against the model's own forward(), and what they change."""
+"""The text known after each token; log-probabilities of letters, against the own forward()."""
 
 import math
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import ExitStack
 from dataclasses import replace
+from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
@@ -16,6 +17,7 @@ from engine import media
 from engine.models import registry
 from engine.models.adapter import Adapter
 from engine.pipeline import batch_run, run_stages, single_run
+from engine.pipeline.run_stages import text_ends
 from engine.pipeline.watcher import Watcher
 from engine.prompts import choice_question
 from engine.storage.result_rows import ResultRow
@@ -27,6 +29,7 @@ CHOICES = ("a car", "a truck", "nothing")
 QUESTION = choice_question("What is ahead?", CHOICES)
 SHORT = DecodeConfig(max_new_tokens=4)
 TINY = ("tiny-eventgpt", "tiny-llava", "tiny-video_llava")
+WORDS = {0: "", 1: " A", 2: " road", 3: ",", 4: " wet", 5: "\n"}
 
 
 def asked(folder: Path, seed: int = 0, form: ChoiceForm = "letters") -> Sample:
@@ -211,3 +214,38 @@ def test_scores_that_are_unknown_or_excluded_give_a_note(adapter: Adapter, sampl
 def _freed() -> Iterator[None]:
     yield
     tiny.unload_all()
+
+
+class Written:
+    """A tokenizer in Python: only its decode() is known."""
+
+    def __init__(self, decode: Callable[[Sequence[int]], str]) -> None:
+        self._decode = decode
+
+    def decode(self, ids: Sequence[int], skip_special_tokens: bool) -> str:
+        assert skip_special_tokens
+        return self._decode(ids)
+
+
+BY_WORDS = Written(lambda ids: "".join(WORDS[token] for token in ids))
+
+
+def shown(text: str, ends: Sequence[int]) -> list[str]:
+    return [text[start:end] for start, end in pairwise((0, *ends))]
+
+
+def test_each_token_adds_its_own_text_and_the_end_adds_none() -> None:
+    ends = text_ends(BY_WORDS, [1, 2, 3, 4, 5, 0])
+    assert shown("A road, wet", ends) == ["A", " road", ",", " wet", "", ""]
+    assert text_ends(BY_WORDS, []) == () and text_ends(BY_WORDS, [0, 5]) == (0, 0)
+
+
+def test_a_character_of_several_tokens_appears_with_its_last_one() -> None:
+    """Bytes, as tokenizers have them for rare characters."""
+    alphabet = {one: number for number, one in enumerate(pre_tokenizers.ByteLevel.alphabet())}
+    raw = Tokenizer(models.BPE(alphabet, []))
+    raw.pre_tokenizer = pre_tokenizers.ByteLevel(add_prefix_space=False)
+    raw.decoder = decoders.ByteLevel()
+    ids = raw.encode("a🚗b").ids
+    ends = text_ends(PreTrainedTokenizerFast(tokenizer_object=raw), ids)
+    assert shown("a🚗b", ends) == ["a", "", "", "", "🚗", "b"]
