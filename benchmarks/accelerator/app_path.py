@@ -29,7 +29,7 @@ from engine import media, timing
 from engine.errors import OutOfMemory, StageScopeError
 from engine.machine import device
 from engine.media import dataset
-from engine.models import registry, supported
+from engine.models import families, registry
 from engine.models.adapter import Adapter
 from engine.pipeline import feature_cache, single_run
 from engine.prompts import DEFAULT_QUESTION
@@ -202,13 +202,13 @@ def _fill(on: torch.device) -> torch.Tensor:
 
 def quantized(setup: Setup) -> dict[str, Any]:
     """Weights of 8 and 4 bits: planned and real size, speed, and decoupled against generate()."""
-    if why := supported.cannot_quantize():
+    if why := families.cannot_quantize():
         return {"not_measured": why}
     _unload()
     return {
         f"{name}@{kind}": _quantized(setup, f"{name}@{kind}")
         for name in ALL
-        for kind in supported.QUANTIZATIONS
+        for kind in families.QUANTIZATIONS
     }
 
 

@@ -19,7 +19,7 @@ from engine import settings
 from engine.errors import ModelUnavailable, StageScopeError
 from engine.machine import device
 from engine.machine import device as devices
-from engine.models import checkpoint_files, model_card, supported
+from engine.models import checkpoint_files, families, model_card
 from engine.models.checkpoint import ModelEntry
 from engine.quoting import count, first_line, gib
 from engine.types import ModelInfo
@@ -75,7 +75,7 @@ def load_weights(model_class: Any, info: ModelInfo, folder: Path) -> tuple[Any, 
                 output_loading_info=True,
                 ignore_mismatched_sizes=True,  # they are then in the report, and refused below
                 weights_only=True,
-                **supported.quantization_options(info),
+                **families.quantization_options(info),
             )
             _refuse_incomplete(info, folder, model, report)
             model = model if info.quantization else model.to(info.device)

@@ -16,7 +16,7 @@ from pathlib import Path
 
 from engine import settings
 from engine.errors import BadInput, DownloadFailed, SettingsError
-from engine.models import checkpoint, model_card, registry, supported
+from engine.models import checkpoint, families, model_card, registry
 from engine.models.checkpoint import DTYPE_BYTES, ModelEntry
 from engine.models.families import ANY_FAMILY
 from engine.plain_files import advice, read_text, reason, write_whole
@@ -138,7 +138,7 @@ def _place(where: str, path: Path) -> tuple[str, Path | None]:
         near = folder.is_relative_to(path.parent)
         return (f"./{folder.relative_to(path.parent).as_posix()}" if near else str(folder)), folder
     if folder.exists():
-        supported.refuse_listed(quoted(where), shown(folder), {folder.name})
+        families.refuse_listed(quoted(where), shown(folder), {folder.name})
         raise BadInput(f"{quoted(where)} is a file, not a checkpoint: name its folder.")
     if page := _PAGE.fullmatch(where):
         where = page["name"]
@@ -172,14 +172,14 @@ def fetch(entry: ModelEntry, to: Path | None = None) -> Path:
         files = needed(names)
         where, config = f"{name} on the hub", getattr(about, "config", None) or {}
         if not any(file.endswith((".safetensors", ".bin")) for file in files):
-            supported.refuse_listed(entry.name, where, names)
+            families.refuse_listed(entry.name, where, names)
             raise DownloadFailed(
                 f"{entry.name}: {where} has no weights in safetensors or PyTorch's form: correct "
                 "its checkpoint in models.toml."
             )
-        supported.refuse_packed(entry.name, where, config)
+        families.refuse_packed(entry.name, where, config)
         if entry.family == ANY_FAMILY and "model_type" in config:
-            supported.refuse_type(entry.name, name, where, config)
+            families.refuse_type(entry.name, name, where, config)
         return Path(snapshot_download(name, revision=revision, local_dir=to, allow_patterns=files))
     except Exception as error:
         kinds = {kind.__name__ for kind in type(error).__mro__}

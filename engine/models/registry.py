@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING
 from engine import settings
 from engine.errors import BadInput, ModelUnavailable, SettingsError, StageScopeError, UnknownModel
 from engine.machine import device
-from engine.models import checkpoint, checkpoint_files, model_card, supported, variants
+from engine.models import checkpoint, checkpoint_files, families, model_card, variants
 from engine.models.checkpoint import ModelEntry, Server
 from engine.models.families import ANY_FAMILY, HOOKED_ONLY, OWN, PICTURES
 from engine.models.families import FAMILIES as FAMILIES  # re-exported
@@ -95,7 +95,7 @@ def unavailable(item: ModelEntry) -> str | None:
         if variants.loaded(item) in _held:
             return None
         wanted = _needed_once(item, _stamp(item))
-        supported.refuse_quantization(item.name, item.quantization)
+        families.refuse_quantization(item.name, item.quantization)
         _refuse_too_large(item, wanted)
         device.check()
     except (ModelUnavailable, SettingsError) as error:
@@ -279,7 +279,7 @@ def check(item: ModelEntry) -> Path:
     """The checkpoint's folder, if it holds a model that the entry's family can run, with weights
     as the entry wants them; or ModelUnavailable.  The memory is not asked."""
     folder = checkpoint.locate(item)
-    supported.refuse(item.name, item.family, item.checkpoint, folder)
+    families.refuse(item.name, item.family, item.checkpoint, folder)
     stated = checkpoint_files.read_json(folder / "config.json", item.name)["model_type"]
     base = item.of or item  # "shown video" must not be read as the name of Video-LLaVA
     letters = "".join(c for c in f"{base.name} {base.label}".lower() if c.isalnum())
@@ -289,7 +289,7 @@ def check(item: ModelEntry) -> Path:
                 f"{item.name} ({item.label}) has the name of {family}, but {folder} holds a "
                 f"{item.family} model: give its entry in models.toml another name."
             )
-    supported.refuse_quantization(item.name, item.quantization)
+    families.refuse_quantization(item.name, item.quantization)
     return folder
 
 

@@ -13,7 +13,7 @@ from typing import Any, get_args
 
 from engine.errors import BadInput, UnknownModel
 from engine.models.checkpoint import DTYPE_BYTES, ModelEntry
-from engine.models.supported import QUANTIZATIONS
+from engine.models.families import QUANTIZATIONS
 from engine.quoting import quoted
 from engine.types import VARIANT_MARK, MediaKind
 
