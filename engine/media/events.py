@@ -17,8 +17,7 @@ import numpy as np
 import numpy.typing as npt
 
 from engine.errors import MediaError
-from engine.media import media_files
-from engine.media.media_files import label
+from engine.media.media_files import NPY, kind_of_file, label
 from engine.media.recording import Damaged, Recording
 from engine.media_options import COUNT_SPLIT, DENSEST_US, Change, Split, Window, time_text
 from engine.quoting import count
@@ -33,7 +32,7 @@ Mask = npt.NDArray[np.bool_]
 @contextmanager
 def opened(path: Path, name: str) -> Iterator[Recording]:
     """The recording in a file, by the reader of its kind; MediaError if it is no event file."""
-    kind = media_files.kind_of_file(path, path.name) or media_files.NPY
+    kind = kind_of_file(path, path.name) or NPY
     if kind.field != "events":
         raise MediaError(kind.refusal(name, "a recording of events"))
     reader = import_module(f"engine.media.readers.{kind.reader}")
