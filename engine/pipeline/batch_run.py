@@ -16,9 +16,8 @@ from engine.decoding.batched import BatchAnswer
 from engine.errors import BadInput, Cancelled, StageScopeError
 from engine.machine import device
 from engine.models.adapter import Adapter
-from engine.pipeline import single_run
+from engine.pipeline import Watcher, single_run
 from engine.pipeline.run_stages import Asked, StagedRun
-from engine.pipeline.watcher import Watcher
 from engine.timing import Usage, total
 from engine.types import Batch, RunRequest, RunResult, Span
 

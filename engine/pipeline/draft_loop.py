@@ -28,6 +28,7 @@ from engine.decoding.generation_rules import AnswerRules
 from engine.errors import Cancelled
 from engine.machine import device
 from engine.models.adapter import Adapter
+from engine.pipeline import Watcher
 from engine.pipeline.drafts import (
     AnswerPiece,
     Cycle,
@@ -39,7 +40,6 @@ from engine.pipeline.drafts import (
     refuse_sampling,
 )
 from engine.pipeline.run_stages import answer_rules
-from engine.pipeline.watcher import Watcher
 from engine.timing import Timeline, synchronizer
 from engine.types import Sample, Stop
 

@@ -31,7 +31,7 @@ from engine.errors import CacheError, Cancelled, ContextTooLong
 from engine.machine import device
 from engine.machine.load import Meter
 from engine.models.adapter import Adapter
-from engine.pipeline.watcher import Watcher
+from engine.pipeline import Watcher
 from engine.timing import UNKNOWN, Timeline, Usage
 from engine.types import (
     DecodeConfig,

@@ -18,8 +18,8 @@ from engine.decoding.compiled import CompiledStep
 from engine.errors import CacheError
 from engine.machine import device
 from engine.models.adapter import Adapter
+from engine.pipeline import Watcher
 from engine.pipeline.run_stages import Asked, StagedRun, first_scores
-from engine.pipeline.watcher import Watcher
 from engine.timing import VisionProbe, profiler_range, total
 from engine.types import COLD_VISION, Features, Prepared, Ran, RunRequest, RunResult, Stop
 

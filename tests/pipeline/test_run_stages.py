@@ -16,9 +16,8 @@ from transformers import PreTrainedTokenizerFast
 from engine import media
 from engine.models import registry
 from engine.models.adapter import Adapter
-from engine.pipeline import batch_run, run_stages, single_run
+from engine.pipeline import Watcher, batch_run, run_stages, single_run
 from engine.pipeline.run_stages import text_ends
-from engine.pipeline.watcher import Watcher
 from engine.prompts import choice_question
 from engine.storage.result_rows import ResultRow
 from engine.types import ChoiceForm, DecodeConfig, RunOptions, RunRequest, RunResult, Sample
