@@ -31,7 +31,7 @@ from engine import media
 from engine.decoding import decode
 from engine.decoding.generation_rules import AnswerRules
 from engine.errors import StageScopeError
-from engine.machine import device, memory
+from engine.machine import device
 from engine.models.adapter import Adapter
 from engine.pipeline import single_run
 from engine.prompts import DEFAULT_QUESTION
@@ -83,7 +83,7 @@ def _measure(options: argparse.Namespace) -> None:
         for family in options.families.split(","):
             machine.say(f"{family} ...")
             figures["families"][family] = _family(family, options, chosen, sample, speed)
-            memory.release()
+            device.release()
     _keep(figures, options)
 
 
@@ -269,8 +269,7 @@ def _scores(adapter: Adapter, prepared: Prepared, features: Features) -> torch.T
 def _rendered(folder: Path) -> Sample:
     """A scene of the demo world as event images and frames; no video, so that no PyAV is needed."""
     from engine.demo.scenes import FPS, render
-    from engine.demo.simulator import simulate
-    from engine.demo.writing import png
+    from engine.demo.writing import png, simulate
     from engine.media import events
 
     scene = render(200_052)

@@ -89,15 +89,15 @@ def _under(condition: Condition) -> Iterator[None]:
     import pytest
     import torch
 
-    from engine.machine import clocks, load
+    from engine.machine import load
 
     read = {name: getattr(time, name) for name in ("perf_counter", "monotonic", "process_time")}
-    waited, threads, slower = clocks.ThreadWait.ms, torch.get_num_threads(), condition.slower
+    waited, threads, slower = load.ThreadWait.ms, torch.get_num_threads(), condition.slower
 
     def scaled(clock: Callable[[], float]) -> Callable[[], float]:
         return lambda: clock() * slower
 
-    def wait_ms(self: clocks.ThreadWait) -> float | None:
+    def wait_ms(self: load.ThreadWait) -> float | None:
         ms = waited(self)
         return None if ms is None else ms * slower
 
@@ -109,7 +109,7 @@ def _under(condition: Condition) -> Iterator[None]:
         if slower != 1:
             for name, clock in read.items():
                 patch.setattr(time, name, scaled(clock))
-            patch.setattr(clocks.ThreadWait, "ms", wait_ms)
+            patch.setattr(load.ThreadWait, "ms", wait_ms)
             counters = load._counters
             patch.setattr(load, "_counters", lambda cpus: tuple(
                 None if ms is None else ms * slower for ms in counters(cpus)))  # fmt: skip

@@ -68,7 +68,7 @@ def _processor(kind: str, side: int) -> tuple[Any, Callable[[Sequence[Any]], Any
     """The engine's settings of a processor, and a call of it as its family makes it."""
     from transformers import CLIPImageProcessorPil, VideoLlavaImageProcessor
 
-    from engine.models import pixels
+    from engine.models import auto_processor
 
     made: Any = CLIPImageProcessorPil if kind == "CLIP" else VideoLlavaImageProcessor
     processor = made(size={"shortest_edge": side}, crop_size={"height": side, "width": side})
@@ -78,7 +78,7 @@ def _processor(kind: str, side: int) -> tuple[Any, Callable[[Sequence[Any]], Any
         given = {"return_tensors": "pt", "input_data_format": "channels_last"}
         return processor(list(images), **given, **named)["pixel_values"]
 
-    return pixels.known_settings(processor), call
+    return auto_processor.known_settings(processor), call
 
 
 def _whole(call: Callable[[Sequence[Any]], Any], path: Path, indices: Sequence[int]) -> Any:

@@ -17,7 +17,7 @@ from pathlib import Path
 from typing import Any
 
 from benchmarks.machine import keep, spread
-from engine.pipeline.watcher import Watcher
+from engine.pipeline import Watcher
 
 ROUNDS, REPEAT = 5, 12
 

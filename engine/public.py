@@ -600,11 +600,11 @@ def _sample(given: Shown, root: str | Path | None, folder: Path) -> tuple[Sample
     if isinstance(given, str) and not _place("sample", given).exists():
         read = read_dataset(root)
         return datasets.find(read, given), read.root
-    from engine.media import own_files
+    from engine.media.media_sources import own_fault, own_sample
 
     paths = _paths(given, folder)
     files = [(path.name, path) for path in paths]
-    sample, rejected = own_files.gather(files, [own_files.fault(*one) for one in files])
+    sample, rejected = own_sample(files, [own_fault(*one) for one in files])
     if rejected or sample is None:
         raise BadInput(" ".join(rejected) or "There is no file: name a clip or pictures.")
     return sample, paths[0].parent

@@ -13,7 +13,7 @@ from typing import Any, NamedTuple
 
 import torch
 
-from engine.machine import clocks
+from engine.machine import load
 from engine.types import Source, Span
 
 
@@ -40,26 +40,26 @@ class Usage(NamedTuple):
 
     def since(self, start: Usage) -> Usage:
         pairs = zip(start, self, strict=True)
-        return Usage(*(clocks.since(before, now) for before, now in pairs))
+        return Usage(*(load.since(before, now) for before, now in pairs))
 
 
 UNKNOWN = Usage(None, None)
 READINGS = 3  # the last one counts: on a slow processor each seems interrupted
 
 
-def usage(device: torch.device, wait: clocks.ThreadWait) -> Usage:
+def usage(device: torch.device, wait: load.ThreadWait) -> Usage:
     """The usage so far; only differences are meaningful."""
-    return Usage(clocks.cpu_ms() if device.type == "cpu" else None, wait.ms())
+    return Usage(load.cpu_ms() if device.type == "cpu" else None, wait.ms())
 
 
-def together(device: torch.device, wait: clocks.ThreadWait) -> tuple[float, Usage]:
+def together(device: torch.device, wait: load.ThreadWait) -> tuple[float, Usage]:
     """(clock in seconds, usage), read at one moment: again if the thread lost its core in between,
     as its wait would then be in one of the two readings only."""
     for _ in range(READINGS):
         before = time.perf_counter()
         used = usage(device, wait)
         now = time.perf_counter()
-        if now - before < clocks.TIGHT_S:
+        if now - before < load.TIGHT_S:
             break
     return now, used
 
@@ -71,10 +71,10 @@ class Timeline:
     def __init__(self, device: torch.device) -> None:
         self.device = device
         self.spans: list[Span] = []
-        self._wait = clocks.ThreadWait()
+        self._wait = load.ThreadWait()
         self._sync = synchronizer(device)
         self._sync()
-        self.began = self.ended = clocks.moment(time.perf_counter)
+        self.began = self.ended = load.moment(time.perf_counter)
         self._start = self.began.first_s
 
     def now(self) -> float:
@@ -82,7 +82,7 @@ class Timeline:
 
     def end(self) -> float:
         """Milliseconds since the start, at a moment that `ended` gives on two clocks."""
-        self.ended = clocks.moment(time.perf_counter)
+        self.ended = load.moment(time.perf_counter)
         self._wait.close()
         return (self.ended.first_s - self._start) * 1000
 
@@ -135,7 +135,7 @@ class VisionProbe:
         self._used: list[Usage] = []
         self._before: Usage | None = None  # when the first module began
         self._modules, self._device = modules, device
-        self._wait = clocks.ThreadWait()
+        self._wait = load.ThreadWait()
         self._sync = synchronizer(device)
         self._thread = threading.get_ident()
         self._entered: dict[int, float] = {}

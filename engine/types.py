@@ -38,7 +38,7 @@ if TYPE_CHECKING:
     import numpy.typing as npt
     import torch
 
-    from engine.machine.clocks import Moment
+    from engine.machine.load import Moment
 
 Image: TypeAlias = "npt.NDArray[np.uint8]"  # [H, W, 3] RGB
 # left, top, right, bottom as shares of the picture, 0 to 1
@@ -736,7 +736,7 @@ class RunResult(Timed):
     clocks: tuple[Moment, Moment] | None = None
     machine_load: MachineLoad | None = None
     token_limit: int | None = None  # of new tokens: as requested, or what the context has room for
-    letter_logprobs: Mapping[str, float] | None = None  # of a lettered question: letter_scores.py
+    letter_logprobs: Mapping[str, float] | None = None  # of a lettered question: run_stages.py
     served: Served | None = None
 
     @property

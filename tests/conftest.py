@@ -20,7 +20,7 @@ from filelock import FileLock
 from PIL import Image
 
 from engine.demo.demo_dataset import ensure_dataset
-from engine.machine import memory
+from engine.machine import device
 from engine.models import templates
 from engine.types import Sample
 
@@ -85,7 +85,7 @@ def _libraries_stay_frozen() -> Iterator[None]:
     are, so it collects without that, in 10 ms and not in 250."""
     collects = SimpleNamespace(collect=gc.collect, get_freeze_count=lambda: 0)
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(memory, "gc", collects)
+        patch.setattr(device, "gc", collects)
         yield
 
 

@@ -94,7 +94,7 @@ def test_the_probe_reads_usage_once_at_each_end_of_the_stage(
         return Usage(float(len(readings)), 0.0)
 
     monkeypatch.setattr(timing, "usage", read)
-    monkeypatch.setattr(timing.clocks, "TIGHT_S", 1.0)
+    monkeypatch.setattr(timing.load, "TIGHT_S", 1.0)
     tower, projector = Slow(), Slow()
     with VisionProbe([tower, projector], CPU) as probe:
         for module in (tower, tower, projector):

@@ -20,7 +20,7 @@ from transformers import (
     VideoLlavaImageProcessor,
 )
 
-from engine.models import pixels, registry
+from engine.models import auto_processor, registry
 from engine.models.adapter import Adapter
 from engine.models.eventgpt import EventGPT, EventGPTConfig
 
@@ -158,7 +158,8 @@ def add_family(path: Path, family: str) -> None:
 def with_processor(adapter: Adapter, image_processor: Any) -> Adapter:
     """The same loaded model with another image processor."""
     made = adapter.remade(adapter.info)
-    made.image_processor, made._plain = image_processor, pixels.known_settings(image_processor)
+    made.image_processor = image_processor
+    made._plain = auto_processor.known_settings(image_processor)
     made._processor = made.processor_digest()
     return made
 

@@ -27,9 +27,9 @@ from benchmarks.bandwidth import complete, span_ms
 from benchmarks.full_size import forget_peak
 from engine import media, timing
 from engine.errors import OutOfMemory, StageScopeError
-from engine.machine import device, memory
+from engine.machine import device
 from engine.media import dataset
-from engine.models import quantization, registry
+from engine.models import families, registry
 from engine.models.adapter import Adapter
 from engine.pipeline import feature_cache, single_run
 from engine.prompts import DEFAULT_QUESTION
@@ -100,8 +100,8 @@ def _sections(setup: Setup, wanted: Sequence[str]) -> dict[str, Any]:
             found[name] = SECTIONS[name](setup)
         except Exception as error:  # noqa: BLE001 - the other sections' figures are not lost
             traceback.print_exc()
-            memory.forget(error)
-            memory.release()
+            device.forget(error)
+            device.release()
             found[name] = {"failed": f"{type(error).__name__}: {error}"}
         found[name] |= {"section_s": round(time.perf_counter() - start, 1)}
     return found
@@ -175,7 +175,7 @@ def full_memory(setup: Setup) -> dict[str, Any]:
         return {"not_measured": NOT_HERE}
     name = NAMES["video_llava"][0]  # its prompt is the longest
     expected = setup.ask(name, cache="off").generation.token_ids
-    memory.release()
+    device.release()
     before = _used(setup.on)
     ballast = _fill(setup.on)
     try:
@@ -185,7 +185,7 @@ def full_memory(setup: Setup) -> dict[str, Any]:
         said = str(error)
     left = _used(setup.on) - ballast.nbytes - before
     del ballast
-    memory.release()
+    device.release()
     equal = setup.ask(name).generation.token_ids == expected
     return {
         "refused": bool(said),
@@ -202,13 +202,13 @@ def _fill(on: torch.device) -> torch.Tensor:
 
 def quantized(setup: Setup) -> dict[str, Any]:
     """Weights of 8 and 4 bits: planned and real size, speed, and decoupled against generate()."""
-    if why := quantization.reason():
+    if why := families.cannot_quantize():
         return {"not_measured": why}
     _unload()
     return {
         f"{name}@{kind}": _quantized(setup, f"{name}@{kind}")
         for name in ALL
-        for kind in quantization.KINDS
+        for kind in families.QUANTIZATIONS
     }
 
 

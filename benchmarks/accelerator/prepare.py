@@ -22,7 +22,7 @@ from transformers import PreTrainedTokenizerFast
 
 from benchmarks import random_models
 from engine.demo.demo_dataset import INDEX
-from engine.machine import device, memory
+from engine.machine import device
 
 # family -> name in models.toml, label
 NAMES = {
@@ -54,7 +54,7 @@ def checkpoints(folder: Path, on: torch.device, layers: int | None, hidden: int 
     for family, (name, label) in NAMES.items():
         if not (folder / name / "config.json").is_file():
             _checkpoint(folder / name, family, on, layers, hidden)
-            memory.release()
+            device.release()
         rows.append(
             f'[[model]]\nname = "{name}"\nlabel = "{label}"\nfamily = "{family}"\n'
             f'checkpoint = "./{name}"\ndtype = "{random_models.DTYPES[family]}"\n'

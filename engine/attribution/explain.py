@@ -3,20 +3,33 @@
 The plain input is scored, then a coarse map, then the fine cells of the coarse cells that lost
 most, then frames or event images one by one (docs/attribution.md).  Features never come from the
 cache and are never written to it.
+
+Does any part of the picture matter to the words more than chance?  R sequences of random tokens are
+scored at the places of the words' tokens, in the same passes.  Let l[c, i, r] be the loss, in nats,
+of token i of sequence r when part c is removed; r = 0 are the words.  w[i] is the smallest
+probability, on the plain picture, of the words' tokens before i, and w[0] = 1: without it, "A
+pedestrian is on the left" said of an empty road would find the places that decide between left and
+right.  With s[c, r] = sum over i of w[i] l[c, i, r], there are two figures:
+
+    strength[r] = max over c of s[c, r]
+    contrast[r] = strength[r] / mean over c of |s[c, r]|
+
+p = (1 + number of random sequences with at least the words' value) / (1 + R), and the larger of the
+two p counts.  Most random tokens are far less likely than any word that a model considers, so no
+place is named for words of which it gives a token less than LEAST_PROBABLE, whatever p is.
 """
 
 import time
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Collection, Iterable, Iterator, Sequence
 from dataclasses import replace
 from itertools import islice
 
 import numpy as np
+import numpy.typing as npt
 import torch
 from msgspec.structs import replace as changed
 
-from engine.attribution import chance as chances
 from engine.attribution import wording as texts
-from engine.attribution.chance import Floats
 from engine.attribution.explained import (
     TO_EXPLAIN,
     ExplainOptions,
@@ -29,7 +42,7 @@ from engine.attribution.explained import (
     measured_ms,
 )
 from engine.attribution.occlusion import Occlusion, shown
-from engine.attribution.wording import ScoredWords
+from engine.attribution.wording import BY_CHANCE, LEAST_PROBABLE, ScoredWords, improbable
 from engine.decoding import batched
 from engine.errors import (
     BadInput,
@@ -39,13 +52,13 @@ from engine.errors import (
     NotFinite,
     OutOfMemory,
 )
-from engine.machine import device, memory
+from engine.machine import device
 from engine.models import registry
 from engine.models.adapter import Adapter
 from engine.pipeline import single_run
-from engine.pipeline.text_ends import text_ends
+from engine.pipeline.run_stages import text_ends
 from engine.prompts import refuse_markers
-from engine.storage.explanations import CellLoss, Cost, MomentLoss
+from engine.storage.explanations import CellLoss, Chance, Cost, MomentLoss
 from engine.types import Media, RunRequest
 
 NO_MAP = "{}: {}: choose another model to explain."
@@ -66,12 +79,67 @@ TOO_LONG = (
     "choose earlier or shorter words."
 )
 SAMPLED = "The answer was sampled; its words are scored by the model's own probabilities."
+Floats = npt.NDArray[np.float64]
+RANDOM = 199  # sequences of random tokens; the smallest p is 1 / 200
+SEED = 0xC4A9CE
+BEYOND_CHANCE = (
+    "A part of the picture matters more than chance (p = {:.3f}): these words lose more by its "
+    "removal than at least 95 % of {:,} sequences of random words, and lose it more in one place."
+)
+WITHIN_CHANCE = (
+    "No part of the picture matters more than chance (p = {:.2f}): sequences of random words lose "
+    "as much, or lose it as much in one place."
+)
+UNLIKELY = (
+    "The model gives a token of these words a probability of {:.2g}, below {:g}: no place is named."
+)
+
+
+def random_tokens(
+    known: int, special: Collection[int], count: int, random: int = RANDOM
+) -> npt.NDArray[np.int64]:
+    """[count, random]: tokens for each of the words' places, each as likely as any other."""
+    ordinary = np.setdiff1d(np.arange(known), np.fromiter(special, np.int64))
+    return np.random.default_rng(SEED).choice(ordinary, (count, random))
+
+
+def weights(logprobs: Floats) -> Floats:
+    """How much each token counts, from the words' log-probabilities [N] on the plain picture."""
+    before = np.concatenate([[0.0], logprobs[:-1]])
+    return np.asarray(np.exp(np.minimum.accumulate(before)))
+
+
+def weighted(plain: Floats, changed: Floats) -> Floats:
+    """s [1 + R] of one changed picture, from log-probabilities [N, 1 + R] on both pictures.  A
+    random token that the model excludes (log-probability of minus infinity) loses nothing."""
+    with np.errstate(invalid="ignore"):
+        losses = np.nan_to_num(plain - changed, nan=0.0, posinf=0.0, neginf=0.0)
+    return np.asarray(weights(plain[:, 0]) @ losses)
+
+
+def permutation_test(sums: Floats, probability: float) -> Chance:
+    """The test of a map, from s [cells, 1 + R]; column 0 are the words.  `probability`: that of the
+    words' least likely token on the plain picture."""
+    strength = sums.max(axis=0)
+    mean = np.abs(sums).mean(axis=0)
+    contrast = np.divide(strength, mean, out=np.zeros_like(strength), where=mean > 0)
+    p = max(_at_least(strength), _at_least(contrast))
+    random = sums.shape[1] - 1
+    sentence = BEYOND_CHANCE.format(p, random) if p <= BY_CHANCE else WITHIN_CHANCE.format(p)
+    if improbable(probability):
+        sentence = UNLIKELY.format(probability, LEAST_PROBABLE)
+    return Chance(p, random, sentence, probability)
+
+
+def _at_least(values: Floats) -> float:
+    """The share of values that are at least the first one, which counts itself."""
+    return float((values >= values[0]).mean())
 
 
 def measured_cost(adapter: Adapter, request: ExplainRequest) -> Cost:
     """What explain() will compute; the plain input is scored twice, as a first pass is slower."""
     refuse(adapter)
-    with memory.guard(adapter.info.name, adapter.device), torch.inference_mode():
+    with device.guard(adapter.info.name, adapter.device), torch.inference_mode():
         words = scored_words(adapter, request.words, ())
         forcing = Forcing(adapter, request, words, ExplainWatcher(), batch=1)
         list(forcing.tokens([forcing.hidden.plain] * 2))
@@ -90,7 +158,7 @@ def explain(
     while True:
         now = replace(request, options=replace(request.options, batch=size))
         try:
-            with memory.guard(adapter.info.name, adapter.device):
+            with device.guard(adapter.info.name, adapter.device):
                 found = _explained(adapter, now, ids, watcher)
         except OutOfMemory:
             if size == 1 or "batch" in adapter.refuses:
@@ -166,7 +234,7 @@ class Forcing:
         self.of = _cost(adapter, request, self.hidden).encodings
         tokenizer, (first, after) = adapter.tokenizer, words.scored
         known = min(len(tokenizer), adapter.model.get_input_embeddings().num_embeddings)
-        random = chances.random_tokens(known, tokenizer.all_special_ids, after - first)
+        random = random_tokens(known, tokenizer.all_special_ids, after - first)
         self.wanted = torch.from_numpy(np.column_stack([words.token_ids[first:after], random]))
         self.plain: Floats = np.empty((0, 0))
         self.sums: list[Floats] = []
@@ -209,7 +277,7 @@ class Forcing:
         inputs = (self.hidden.without(cell.removed) for cell in cells)
         for cell, values in zip(cells, self.tokens(inputs), strict=True):
             found.append(changed(cell, nats=float((self.plain - values)[:, 0].sum())))
-            self.sums.append(chances.weighted(self.plain, values))
+            self.sums.append(weighted(self.plain, values))
         return tuple(found)
 
     def map(self, options: ExplainOptions) -> tuple[CellLoss, ...]:
@@ -259,7 +327,7 @@ def _explained(
         logprob=float(plain[:, 0].sum()),
         cells=cells,
         moments=moments,
-        chance=chances.permutation_test(np.stack(forcing.sums), float(np.exp(plain[:, 0].min()))),
+        chance=permutation_test(np.stack(forcing.sums), float(np.exp(plain[:, 0].min()))),
         cost=Cost(forcing.encodings, forcing.prefills, forcing.spent / 1000),
         ms=forcing.spent,
         removal=hidden.removal,

@@ -18,7 +18,7 @@ import msgspec
 
 from engine.errors import BadInput, StoreError
 from engine.media_options import check_range
-from engine.pipeline.watcher import Watcher
+from engine.pipeline import Watcher
 from engine.prompts import check_question
 from engine.quoting import cut, quoted
 from engine.storage import explanations

@@ -1,4 +1,5 @@
-"""Changes the input: removes a box from all pictures, or one picture.
+"""Changes the input: removes a box from all pictures, or one picture; and draws the heat map over
+what the model was shown.
 
 An event picture is as if the events in the box had been dropped before drawing, with the split and
 the sizes of the whole stream.  A pixel shows its last event, so painting the box with the
@@ -6,20 +7,31 @@ background gives the same picture, bit for bit; a test compares both.
 """
 
 import hashlib
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 
 import numpy as np
+from PIL import Image as Pillow
+from PIL import ImageDraw, ImageFilter
 
 from engine import media
-from engine.attribution.explained import Fill
-from engine.errors import MediaError
-from engine.storage.explanations import MomentLoss, Removal
-from engine.types import Box, Image, Media, MediaKind, RunRequest
+from engine.attribution.explained import Explanation, Fill, restored
+from engine.attribution.wording import no_place
+from engine.errors import MediaError, UnknownModel
+from engine.media import images, thumbnails
+from engine.models.families import FAMILIES
+from engine.palette import HEAT_COLOURS
+from engine.quoting import quoted
+from engine.storage.explanations import CellLoss, MomentLoss, Removal, StoredExplanation
+from engine.storage.run_header import Header
+from engine.types import Box, Image, Media, MediaKind, RunRequest, Sample
 
 BLUR_SHARE = 0.08  # standard deviation of the blur, as a share of the picture's longer side
 BACKGROUND = 255  # of event pictures
+STRONGEST_ALPHA = 0.7  # of the colour of the strongest cell
+MUTED = 0.35  # of this, if no place is named
+SHARP = 480  # pixels: smaller pictures are enlarged for a sheet, so that edges stay sharp
 
 
 @dataclass(frozen=True, eq=False)
@@ -134,11 +146,8 @@ def _pixels(low: float, high: float, size: int) -> slice:
 def blurred(picture: Image) -> Image:
     """The picture [H, W, 3] without its details.  The blur is mild: models see things in a stronger
     one that are not there (docs/attribution.md)."""
-    from PIL import Image as Pictures
-    from PIL import ImageFilter
-
     radius = BLUR_SHARE * max(picture.shape[:2])
-    found = Pictures.fromarray(picture).filter(ImageFilter.GaussianBlur(radius))
+    found = Pillow.fromarray(picture).filter(ImageFilter.GaussianBlur(radius))
     return np.asarray(found, dtype=np.uint8)
 
 
@@ -151,3 +160,63 @@ def neutral(picture: Image) -> Image:
 def emptied(picture: Image) -> Image:
     """An event picture without events, in the same size."""
     return np.full_like(picture, BACKGROUND)
+
+
+def colour(nats: float, strongest: float) -> tuple[int, int, int, float]:
+    """Red, green, blue and alpha (0 to 1) of a loss."""
+    red, green, blue = bytes.fromhex(HEAT_COLOURS["carries" if nats >= 0 else "against"][1:])
+    share = min(abs(nats) / strongest, 1.0) if strongest else 0.0
+    return red, green, blue, STRONGEST_ALPHA * share
+
+
+def overlaid(picture: Image, cells: Sequence[CellLoss], muted: bool = False) -> Image:
+    """A picture [H, W, 3] in grey under the colours of cells that cover it once (`shown_cells`)."""
+    # Colours of the picture would mix with those of the map.
+    light = picture.astype(np.float32) @ np.array([0.299, 0.587, 0.114], np.float32)
+    found = np.repeat(light[..., None], 3, axis=2)
+    strongest = max((abs(cell.nats) for cell in cells), default=0.0)
+    for cell in cells:
+        *tone, alpha = colour(cell.nats, strongest)
+        alpha *= MUTED if muted else 1
+        rows, columns = area(cell.box, (picture.shape[0], picture.shape[1]))
+        found[rows, columns] = (1 - alpha) * found[rows, columns] + alpha * np.array(tone)
+    return np.rint(found).astype(np.uint8)
+
+
+def heat_map(found: Explanation, pictures: Sequence[Image] = ()) -> bytes:
+    """The pictures under the map as a PNG, without words.  The cell that lost most has a frame; the
+    map is pale and has none if no place is named.  `pictures`: those of a result of a file."""
+    panels = [_sharp(picture, found) for picture in pictures or found.pictures]
+    page = thumbnails.sheet(panels)
+    return images.encoded(page.crop(page.getbbox() or (0, 0, *page.size)), "PNG")
+
+
+def mapped(stored: StoredExplanation, header: Header, sample: Sample) -> tuple[Explanation, bytes]:
+    """An explanation of the run, and its map over the sample's pictures as a PNG."""
+    request = header.plan.ask(sample, stored.model, stored.prompt)
+    found = restored(stored, request)
+    for model in header.models:
+        if model.name == stored.model and model.family in FAMILIES:
+            kind = model.shows or FAMILIES[model.family].kind
+            return found, heat_map(found, shown(request, kind).shown())
+    raise UnknownModel(
+        f"The run has no model {quoted(stored.model)} of a known family, so the map of its "
+        "explanation cannot be drawn: explain the words again."
+    )
+
+
+def _sharp(picture: Image, found: Explanation) -> Image:
+    height, width = picture.shape[:2]
+    times = -(-SHARP // max(height, width))
+    large = Pillow.fromarray(picture).resize((width * times, height * times))
+    muted, strongest = no_place(found), found.strongest[:1]
+    page = overlaid(np.asarray(large), found.shown_cells, muted)
+    if muted or not strongest or strongest[0].nats <= 0:
+        return page
+    framed = Pillow.fromarray(page)
+    rows, columns = area(strongest[0].box, (page.shape[0], page.shape[1]))
+    box = (columns.start, rows.start, columns.stop - 1, rows.stop - 1)
+    draw = ImageDraw.Draw(framed)
+    draw.rectangle(box, outline="black", width=6)  # white between black is seen on every ground
+    draw.rectangle((box[0] + 2, box[1] + 2, box[2] - 2, box[3] - 2), outline="white", width=2)
+    return np.asarray(framed)

@@ -32,7 +32,7 @@ from engine.media import dataset
 from engine.models import registry, variants
 from engine.models.checkpoint import ModelEntry
 from engine.models.families import FAMILIES
-from engine.pipeline.watcher import Watcher
+from engine.pipeline import Watcher
 from engine.quoting import gib, quoted
 from engine.storage import provenance, run_header, run_store
 from engine.storage.plan import Order, Plan, Task

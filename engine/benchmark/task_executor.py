@@ -31,7 +31,7 @@ from engine.verify import certificates
 
 if TYPE_CHECKING:
     from engine.models.adapter import Adapter
-    from engine.pipeline.watcher import Watcher
+    from engine.pipeline import Watcher
 
 log = logging.getLogger(__name__)
 Tasks = Sequence[Task]

@@ -33,15 +33,15 @@ def _demo(options: argparse.Namespace) -> int:
         refuse(options, ["seeds", "models"], "belongs to --evaluate: add that, or leave it out.")
         print(read_dataset(None).root)
         return 0
-    from engine.demo import evaluate
+    from engine.demo import demo_dataset
     from engine.models import registry
 
     given = options.models
-    models = list(evaluate.DEMO_MODELS) if given is None else registry.distinct(names(given))
+    models = list(demo_dataset.DEMO_MODELS) if given is None else registry.distinct(names(given))
     for model in models:
         registry.entry(model)
-    table = evaluate.evaluate(_seeds(options.seeds), models, say)
-    out(table, evaluate.as_text(table), options)
+    table = demo_dataset.evaluate(_seeds(options.seeds), models, say)
+    out(table, demo_dataset.as_text(table), options)
     return 0
 
 

@@ -5,6 +5,11 @@ position is a tensor that the step increments, the best token is chosen inside, 
 is captured as a CUDA graph; prefill stays eager.  Lengths are rounded up to buckets, so another
 prompt does not compile again.  torch.compile's cache is kept on disk, in the settings' folder.
 
+The step is plain operations in three parts: what precedes the layers, one layer, and what follows
+them.  Each takes what differs between calls as arguments, so that a compiler may compile a part
+once and call it for every layer.  Matrix times vector is written as product and sum, which a
+compiler fuses with what surrounds it.
+
 A failure is recorded as text, not raised, because the eager step always works.  One answer at a
 time.
 """
@@ -12,24 +17,24 @@ time.
 import os
 import time
 from collections import OrderedDict
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from types import FunctionType
-from typing import Any
+from typing import Any, NamedTuple
 
 import torch
 from torch import nn
+from torch.nn import functional
 from transformers import DynamicCache
 
 from engine import settings
-from engine.decoding import decode, step_parts
+from engine.decoding import decode
 from engine.decoding.decode import Decoder
 from engine.decoding.generation_rules import AnswerRules
-from engine.decoding.llama import Llama
-from engine.decoding.step_parts import Step
+from engine.decoding.llama import Layer, Llama, rms_norm, rotate
 from engine.errors import SettingsError
-from engine.machine import memory
+from engine.machine import device
 from engine.types import DecodeConfig
 
 COMPILER = "inductor"
@@ -40,6 +45,115 @@ _WARM = 3  # runs before a CUDA graph is captured
 _SHOWN = 200  # characters of a compiler error
 # Tunes matrix times vector as a reduction, which reaches the memory bandwidth (gpt-fast).
 _CUDA_OPTIONS = {"coordinate_descent_tuning": True}
+Step = Callable[..., tuple[torch.Tensor, torch.Tensor]]
+
+
+class Place(NamedTuple):
+    """Where the token stands: its index [1], its rotation [1, D], and what comes later [L]."""
+
+    position: torch.Tensor
+    cos: torch.Tensor
+    sin: torch.Tensor
+    later: torch.Tensor
+
+
+def step(
+    llama: Llama,
+    head: torch.Tensor,
+    eos: list[int],
+    limit: int,
+    part: Callable[[Any], Any] = lambda part: part,
+) -> Step:
+    """The step as a function of its memory; `part` is applied to its three parts."""
+    begin, layer = part(_beginning(llama, limit)), part(_layer(llama))
+    end, layers = part(_end(llama, head, eos)), llama.layers
+
+    def run(
+        token: torch.Tensor,
+        position: torch.Tensor,
+        held: torch.Tensor,
+        keys: Sequence[torch.Tensor],
+        values: Sequence[torch.Tensor],
+    ) -> tuple[torch.Tensor, torch.Tensor]:
+        hidden, place = begin(token, position, keys[0])
+        for weights, kept_keys, kept_values in zip(layers, keys, values, strict=True):
+            hidden = layer(hidden, weights, kept_keys, kept_values, place)
+        scores, best = end(hidden, position, held)
+        return scores, best
+
+    return run
+
+
+def _beginning(llama: Llama, limit: int) -> Callable[..., tuple[torch.Tensor, Place]]:
+    """What precedes the layers; it holds the rotations."""
+    embedding, (cosines, sines) = llama.embedding, llama.rotations(0, limit)
+
+    def begin(
+        token: torch.Tensor, position: torch.Tensor, keys: torch.Tensor
+    ) -> tuple[torch.Tensor, Place]:
+        hidden = functional.embedding(token, embedding)[0]  # [hidden]
+        cos, sin = cosines.index_select(0, position), sines.index_select(0, position)  # [1, D]
+        later = torch.arange(keys.shape[1], device=position.device) > position  # [L]
+        return hidden, Place(position, cos, sin, later)
+
+    return begin
+
+
+def _layer(llama: Llama) -> Callable[..., torch.Tensor]:
+    """One layer, with its weights as arguments."""
+    heads, size, eps = llama.heads, llama.head_dim, llama.eps
+
+    def layer(
+        hidden: torch.Tensor, weights: Layer, keys: torch.Tensor, values: torch.Tensor, place: Place
+    ) -> torch.Tensor:
+        normed = rms_norm(hidden, weights.before, eps)
+        q = rotate(_times(weights.q, normed).view(heads, size), place.cos, place.sin)
+        k = rotate(_times(weights.k, normed).view(heads, size), place.cos, place.sin)
+        v = _times(weights.v, normed).view(heads, size)
+        keys.index_copy_(1, place.position, k[:, None])
+        values.index_copy_(1, place.position, v[:, None])
+        mixed = _attend(q, keys, values, place.later)
+        hidden = hidden + _times(weights.o, mixed.view(-1))
+        normed = rms_norm(hidden, weights.between, eps)
+        gate = functional.silu(_times(weights.gate, normed))
+        return hidden + _times(weights.down, gate * _times(weights.up, normed))
+
+    return layer
+
+
+def _end(
+    llama: Llama, head: torch.Tensor, eos: list[int]
+) -> Callable[..., tuple[torch.Tensor, torch.Tensor]]:
+    """What follows the layers: the scores, and the best token that may follow; the position grows
+    by one."""
+    norm, eps = llama.norm, llama.eps
+    ends = torch.zeros(len(head), dtype=torch.bool, device=head.device)
+    ends[eos] = True
+
+    def end(
+        hidden: torch.Tensor, position: torch.Tensor, held: torch.Tensor
+    ) -> tuple[torch.Tensor, torch.Tensor]:
+        scores = _times(head, rms_norm(hidden, norm, eps)).float()
+        allowed = scores.masked_fill(ends & (position < held), -torch.inf)
+        position.add_(1)
+        return scores[None], allowed.argmax(-1, keepdim=True)
+
+    return end
+
+
+def _times(weight: torch.Tensor, vector: torch.Tensor) -> torch.Tensor:
+    """weight [out, in], vector [in] -> [out], in a form that the compiler can fuse."""
+    return (weight * vector).sum(-1)
+
+
+def _attend(
+    q: torch.Tensor, keys: torch.Tensor, values: torch.Tensor, later: torch.Tensor
+) -> torch.Tensor:
+    """q [heads, D], keys and values [heads, L, D], later [L] -> [heads, D]."""
+    scores = (keys * q[:, None]).sum(-1) * q.shape[-1] ** -0.5
+    shares = scores.masked_fill(later, -torch.inf).softmax(-1, dtype=torch.float32)
+    mixed: torch.Tensor = (shares.to(q.dtype)[..., None] * values).sum(1)
+    return mixed
 
 
 def wanted(config: DecodeConfig, device: torch.device) -> bool:
@@ -92,10 +206,10 @@ class CompiledStep(nn.Module):
             self._rooms[size] = self._open(size)
         except Exception as error:  # noqa: BLE001 - any compiler error; eager still works
             self.failure = _reason(error)
-            memory.forget(error)
+            device.forget(error)
             self._rooms.clear()
             self._room = self._step = None
-            memory.release()
+            device.release()
             return 0.0
         while len(self._rooms) > BUCKETS:
             self._rooms.popitem(last=False)
@@ -120,9 +234,9 @@ class CompiledStep(nn.Module):
             # and its tuned kernels, and replaying a CUDA graph costs nothing per part.  On the CPU
             # every part would check its arguments for every token, so there it is one graph.
             if device.type == "cuda":
-                self._step = step_parts.step(*given, lambda part: _compile(part, device))
+                self._step = step(*given, lambda part: _compile(part, device))
             else:
-                self._step = _compile(step_parts.step(*given), device)
+                self._step = _compile(step(*given), device)
         with torch.random.fork_rng([device] if device.type == "cuda" else []):  # for tuning
             return _furnish(self._step, llama, size, device)
 

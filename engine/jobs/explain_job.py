@@ -37,7 +37,7 @@ class ExplainJob(Job, ExplainWatcher):
         self.tell(f"{cut(self.request.run.model)}: {encodings:,} of {of:,} inputs")
 
     def run(self) -> None:
-        from engine.attribution import explain, heatmap
+        from engine.attribution import explain, occlusion
 
         self.state = "loading"
         run = self.request.run
@@ -59,5 +59,5 @@ class ExplainJob(Job, ExplainWatcher):
             self.tell(f"Kept in {shown(folder / explanations.EXPLANATIONS)}.")
             if problem := explanations.problem(folder):
                 self.tell(problem)
-        self.map = heatmap.sheet(found)
+        self.map = occlusion.heat_map(found)
         self.found = structs.replace(found, pictures=())

@@ -19,7 +19,7 @@ from typing import ClassVar, Literal
 
 from engine.errors import Cancelled, StageScopeError
 from engine.models import registry
-from engine.pipeline.watcher import Watcher
+from engine.pipeline import Watcher
 
 log = logging.getLogger(__name__)
 State = Literal["queued", "loading", "running", "done", "failed", "cancelled"]

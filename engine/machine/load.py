@@ -1,18 +1,23 @@
 """How busy the machine was during a run, and the one rule that decides when it was too busy.  None
-means "not known", never 0."""
+means "not known", never 0.  It reads the CPU time of this process, a thread's wait for a core, and
+two clocks at one moment: the second checks the first, with times relative to that moment."""
 
 import os
+import sys
 import time
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field
 
-from engine.machine import clocks
 from engine.plain_files import Positive, Rate, Time
 
 WAITED = 0.10  # of a run's time, ready but without a core
 EXCESS = 0.25  # of the cores that a run needs, taken by others
 LEAST_MS = 30.0  # of others' CPU time: Linux counts in steps of 10 ms
 DIFFERENT = 0.25  # of the cores that a run needs: two blocks differ if others' use does by more
+TIGHT_S = 20e-6  # a bracket this narrow is not tried again
+TRIES = 50
+_SCHEDSTAT = "/proc/thread-self/schedstat"  # ns on a core, ns ready and waiting, slices
 
 
 @dataclass(frozen=True)
@@ -132,20 +137,20 @@ class Meter:
 
     def __init__(self, threads: int) -> None:
         self._cpus, self._threads = _own_cpus(), threads
-        self._wait = clocks.ThreadWait()
+        self._wait = ThreadWait()
         self._began_s = time.time()
         self._busy_ms, self._steal_ms = _counters(self._cpus)
-        self._start_s, self._cpu_ms = time.perf_counter(), clocks.cpu_ms()
+        self._start_s, self._cpu_ms = time.perf_counter(), cpu_ms()
         self._waited_ms = self._wait.ms()
 
     def read(self) -> MachineLoad:
-        waited = clocks.since(self._waited_ms, self._wait.ms())
+        waited = since(self._waited_ms, self._wait.ms())
         wall = (time.perf_counter() - self._start_s) * 1000
-        cpu = clocks.cpu_ms() - self._cpu_ms
+        cpu = cpu_ms() - self._cpu_ms
         busy_ms, steal_ms = _counters(self._cpus)
         self._wait.close()
-        everyone = clocks.since(self._busy_ms, busy_ms)
-        steal = clocks.since(self._steal_ms, steal_ms)
+        everyone = since(self._busy_ms, busy_ms)
+        steal = since(self._steal_ms, steal_ms)
         cores = len(self._cpus)
         return MachineLoad(
             began_s=self._began_s,
@@ -187,3 +192,67 @@ def _counters(cpus: frozenset[int]) -> tuple[float | None, float | None]:
     busy = sum(getattr(one, name, 0.0) for one in own for name in _BUSY)
     steal = sum(one.steal for one in own) * 1000 if hasattr(own[0], "steal") else None
     return busy * 1000, steal
+
+
+@dataclass(frozen=True)
+class Moment:
+    """One moment on two clocks, in seconds, known to within `width_s`."""
+
+    first_s: float
+    second_s: float
+    width_s: float
+
+
+def moment(first: Callable[[], float]) -> Moment:
+    """The middle of the narrowest of several brackets of readings, which is wide if the thread
+    loses its core meanwhile."""
+    best: Moment | None = None
+    for _ in range(TRIES):
+        before = first()
+        second = time.monotonic()
+        after = first()
+        found = Moment((before + after) / 2, second, abs(after - before))
+        best = found if best is None or found.width_s < best.width_s else best
+        if best.width_s <= TIGHT_S:
+            break
+    assert best is not None
+    return best
+
+
+def cpu_ms() -> float:
+    """CPU time of this process so far, all threads together, in milliseconds.  The time of the
+    calling thread would not be enough: torch computes in its own threads."""
+    return time.process_time() * 1000
+
+
+class ThreadWait:
+    """How long the calling thread has been ready to run while others had its core, in ms.  Linux
+    counts this in nanoseconds; elsewhere `ms()` is None: not known."""
+
+    def __init__(self) -> None:
+        self._file: int | None = None
+        if sys.platform == "linux":
+            with suppress(OSError):
+                self._file = os.open(_SCHEDSTAT, os.O_RDONLY | os.O_CLOEXEC)
+
+    def ms(self) -> float | None:
+        """Since the thread began; only differences mean something."""
+        if self._file is None:
+            return None
+        try:
+            return int(os.pread(self._file, 128, 0).split()[1]) / 1e6
+        except (OSError, IndexError, ValueError):  # a kernel without these statistics
+            return None
+
+    def close(self) -> None:
+        if self._file is not None:
+            os.close(self._file)
+            self._file = None
+
+    def __del__(self) -> None:
+        self.close()
+
+
+def since(start: float | None, end: float | None) -> float | None:
+    """end - start, or None if one of them is not known."""
+    return None if start is None or end is None else end - start

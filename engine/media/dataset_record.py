@@ -22,8 +22,7 @@ from msgspec import Meta
 from engine import prompts
 from engine.errors import BadInput, DatasetError, MediaError
 from engine.media.dataset_files import Root, clean, kind_of, plain_text
-from engine.media.kinds import CLIP_SUFFIXES, EVENT_SUFFIXES
-from engine.media.media_files import by_number
+from engine.media.media_files import CLIP_SUFFIXES, EVENT_SUFFIXES, by_number
 from engine.prompts import LETTERS, MAX_ASKED_CHARS, MAX_CHOICES, WORDS
 from engine.quoting import quoted
 from engine.types import ChoiceForm, MediaKind, Sample

@@ -26,8 +26,7 @@ from typing import TYPE_CHECKING, Any, BinaryIO
 import numpy as np
 
 from engine.errors import MediaError
-from engine.media import kinds
-from engine.media.media_files import Data, opened
+from engine.media.media_files import HEAD, MP4, Data, kind_by_content, opened
 from engine.plain_files import reason
 from engine.types import Image
 
@@ -74,7 +73,7 @@ class Clip:
 def reader_of(head: bytes, name: str = "") -> str:
     """FFmpeg's name of the reader for a file with these first bytes; MP4 if they are unknown.
     MediaError for a known kind that is not supported."""
-    kind = kinds.by_content(head) or kinds.MP4
+    kind = kind_by_content(head) or MP4
     if kind.field != "clip":
         raise MediaError(kind.refusal(name, "a supported clip"))
     return kind.reader
@@ -93,7 +92,7 @@ def container(data: Data, name: str, probed: bool = True) -> Iterator[InputConta
         ) from error
     try:
         with opened(data) as file:
-            kind = reader_of(file.read(kinds.HEAD), name)
+            kind = reader_of(file.read(HEAD), name)
             if len(data) < MIN_BYTES and kind != "gif":
                 raise MediaError(
                     f"{name} has {len(data):,} bytes: a clip below {MIN_BYTES:,} bytes is broken, "

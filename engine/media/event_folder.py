@@ -17,8 +17,7 @@ from typing import Any
 from engine.errors import BadInput, DatasetError, MediaError
 from engine.media.dataset_files import Dataset, Root, Samples, clean, text_of
 from engine.media.dataset_record import AskedQuestion, asked
-from engine.media.kinds import EVENT_SUFFIXES
-from engine.media.media_files import by_number, place
+from engine.media.media_files import EVENT_SUFFIXES, by_number, place
 from engine.media_options import Window, microseconds
 from engine.plain_files import reason
 from engine.prompts import LETTERS

@@ -14,7 +14,7 @@ from PIL import Image as Pillow
 from PIL import UnidentifiedImageError
 
 from engine.errors import MediaError
-from engine.media import kinds
+from engine.media import media_files
 from engine.plain_files import reason
 from engine.types import Image
 
@@ -39,8 +39,8 @@ Pillow.MAX_IMAGE_PIXELS = None  # the limit is MAX_PIXELS
 def decode(data: bytes, name: str) -> Image:
     """The picture [H, W, 3] RGB of a PNG or JPEG file's bytes; MediaError, which begins with the
     name, if any part of it is broken."""
-    kind = kinds.by_content(data[: kinds.HEAD])
-    if kind is not None and kind not in (kinds.PNG, kinds.JPEG):
+    kind = media_files.kind_by_content(data[: media_files.HEAD])
+    if kind is not None and kind not in (media_files.PNG, media_files.JPEG):
         raise MediaError(kind.refusal(name, "a PNG or JPEG picture"))
     if len(data) > MAX_BYTES:
         raise MediaError(
@@ -49,7 +49,7 @@ def decode(data: bytes, name: str) -> Image:
     try:
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")  # they are of metadata that is not used
-            return _checked(data, name, "PNG" if kind is kinds.PNG else "JPEG")
+            return _checked(data, name, "PNG" if kind is media_files.PNG else "JPEG")
     except _DAMAGE as error:
         # Some of Pillow's messages contain an object address.
         odd = isinstance(error, UnidentifiedImageError)

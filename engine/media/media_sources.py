@@ -1,18 +1,33 @@
 """The sources of each kind of media, in the order in which they are tried.  Every source keeps its
 files' bytes for the digest.  A clip may be long, so it is read again for the digest and refused if
-it has changed."""
+it has changed.
+
+A user's own files are checked by reading each as a run would, and the good ones become a sample.
+Every message names such a file as the user does, escaped.
+"""
 
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import suppress
 from functools import partial
 from pathlib import Path
 
-from engine.errors import MediaError
-from engine.media import decoding, events, images, kinds, perturb, video
-from engine.media.media_files import Data, content, label, large, opened
+from engine.errors import BadInput, MediaError
+from engine.media import decoding, events, images, media_files, video
+from engine.media.media_files import Data, by_number, content, label, large, opened
 from engine.media_options import COUNT_SPLIT, Split, Window, time_text
+from engine.plain_files import reason
 from engine.quoting import count as counted
-from engine.types import ChosenFrames, Image, Media, MediaKind, MediaOptions, Sample
+from engine.quoting import quoted
+from engine.types import (
+    FRAME_RULES,
+    OWN,
+    ChosenFrames,
+    Image,
+    Media,
+    MediaKind,
+    MediaOptions,
+    Sample,
+)
 
 MAX_ROOM = 1 << 30  # bytes of a sample's picture files and of their pixels
 PREVIEW_US = 500_000  # of a recording, from its beginning: a long one is not read for a preview
@@ -23,6 +38,13 @@ _USUAL = (None, COUNT_SPLIT, "")  # settings that ask for no other pictures
 # The pictures without a digest, the files' bytes that decide them, and how they were decided.
 Loaded = tuple[Media, Sequence[Data], str]
 Read = Callable[[], Loaded]
+CHECKED = Window(0, 1_000_000)  # of a recording that is longer
+OWN_KINDS = (
+    "MP4, MOV, MKV, WebM, AVI, TS, GIF, PNG, JPG, or event files (NPY, NPZ, RAW, DAT, AEDAT4, "
+    "HDF5, BIN, CSV, TXT)"
+)
+_UNUSED = "The clip is shown, the pictures are not: remove one or the other."
+_ONE_ONLY = {"clip": "clip", "events": "event file"}  # the others of a sample are pictures
 
 
 def of(sample: Sample, kind: MediaKind, how: MediaOptions) -> list[tuple[str, Read]]:
@@ -101,9 +123,9 @@ def _decoded(
 
 def still(data: bytes, name: str) -> Image:
     """A picture: PNG, JPEG or a GIF with one picture."""
-    if kinds.by_content(data[: kinds.HEAD]) is not kinds.GIF:
+    if media_files.kind_by_content(data[: media_files.HEAD]) is not media_files.GIF:
         return images.decode(data, name)
-    if kinds.moves(data):
+    if media_files.moves(data):
         raise MediaError(f"{name} is an animated GIF, not a picture: give it as a clip.")
     return next(decoding.pictures(data, name))
 
@@ -114,7 +136,7 @@ def _rendered(sample: Sample, how: MediaOptions) -> Loaded:
     name = label(sample.events)
     window, changes = how.window_of(sample), how.perturbed
     plain = events.read(sample.events, window)
-    stream = perturb.stream(plain, how, sample.id, name)
+    stream = events.perturbed(plain, how, sample.id, name)
     try:
         pictures = tuple(events.render(stream, how.split, how.extent))
     except MediaError as error:
@@ -149,7 +171,7 @@ def _clip(path: Path, choice: video.Choice, kind: MediaKind, rule: str) -> Loade
     clip = video.decode(data, name, choice)
     notes = (*clip.notes, *_repeated("clip", clip.indices, clip.count))
     with opened(data) as file:
-        form = kinds.by_content(file.read(kinds.HEAD)) or kinds.MP4
+        form = media_files.kind_by_content(file.read(media_files.HEAD)) or media_files.MP4
     source = _source(form.short, clip.indices, clip.count)
     chosen = ChosenFrames(clip.indices, clip.count, path, video.rate(data, name))
     return Media(kind, clip.images, "", source, rule, notes, chosen), [data], "mp4"
@@ -181,3 +203,105 @@ def _repeated(what: str, indices: Sequence[int], count: int) -> Iterator[str]:
 def _source(what: str, indices: Sequence[int], count: int) -> str:
     numbers = ", ".join(str(i) for i in indices[:_SHOWN_INDICES])
     return f"{what}: frame{'s'[: len(indices) > 1]} {numbers} of {count:,}"
+
+
+def own_fault(name: str, path: Path, event_images: bool = False) -> str:
+    """What is wrong with a file and what to do; "" if it can be used."""
+    called = quoted(name)
+    try:
+        if not path.stat().st_size:
+            return f"{called} is empty (0 bytes): export it again."
+        field = own_field(name, path)
+        _READERS["event images" if event_images and field == "images" else field](path, called)
+    except BadInput as error:  # MediaError is one
+        return str(error)
+    except OSError as error:
+        return f"{called} could not be read ({reason(error)}): add it again."
+    return ""
+
+
+def own_field(name: str, path: Path) -> str:
+    """The use of a user's file: "clip", "events" or "images"; BadInput for another kind.  The
+    content decides, then the name."""
+    kind = media_files.kind_of_file(path, name)
+    if kind is None:
+        raise BadInput(f"The kind of {quoted(name)} is not known: give {OWN_KINDS}.")
+    if not kind.field:
+        raise BadInput(kind.refusal(quoted(name), f"a supported file ({OWN_KINDS})"))
+    return kind.field
+
+
+def own_sample(
+    files: Sequence[tuple[str, Path]], faults: Sequence[str], event_images: bool = False
+) -> tuple[Sample | None, tuple[str, ...]]:
+    """One sample of the files, each given as (its name, where it was saved), that have no fault;
+    None if there is none.  For each other file a sentence: its name, what is wrong, what to do.
+
+    One clip (or animated GIF), one event file and any number of pictures, which are event images if
+    `event_images` is set.  A second clip or event file is not used.
+    """
+    rejected, names = [sentence for sentence in faults if sentence], list[str]()
+    used: dict[str, list[tuple[str, Path]]] = {"clip": [], "events": [], "images": []}
+    for (name, path), sentence in zip(files, faults, strict=True):
+        if sentence:
+            continue
+        field = own_field(name, path)
+        if field in _ONE_ONLY and used[field]:
+            rejected.append(
+                f"{quoted(name)} is a second {_ONE_ONLY[field]}, and {quoted(used[field][0][0])} "
+                "is used: remove one of them."
+            )
+            continue
+        used[field].append((name, path))
+        names.append(name)
+    ordered = sorted(used["images"], key=lambda item: by_number(Path(item[0])))
+    pictures = tuple(path for _, path in ordered)
+    mp4, raw = (next((path for _, path in used[kind]), None) for kind in ("clip", "events"))
+    frames, as_events = ((), pictures) if event_images else (pictures, ())
+    needs = {
+        "Needs event images or a raw .npy.": ("events", raw or as_events),
+        "Needs a video or several frames.": ("video", mp4 or frames[1:]),
+        "Needs an image or a video.": ("image", mp4 or frames),
+    }
+    sample = Sample(
+        id=", ".join(names[:3]) + ("..." if len(names) > 3 else ""),
+        sequence=OWN,
+        event_images=as_events,
+        events=raw,
+        mp4=mp4,
+        images=frames,
+        missing={kind: why for why, (kind, there) in needs.items() if not there},
+        problems=(_UNUSED,) if mp4 and len(frames) > 1 else (),
+    )
+    return sample if names else None, tuple(rejected)
+
+
+def _check_events(path: Path, name: str) -> None:
+    """Draws a short recording; of a long one, which needs a window, only the beginning is read."""
+    with events.opened(path, name) as recording:
+        if recording.duration_us() >= CHECKED.length_us:
+            recording.events(CHECKED)
+            return
+        stream = recording.events(None)
+    try:
+        events.render(stream)
+    except MediaError as error:
+        raise MediaError(f"{name} is too short: {error}") from error
+
+
+def _check_clip(path: Path, name: str) -> None:
+    """Decodes the frames of the default rule, the middle one and the last one."""
+
+    def shown(count: int) -> list[int]:
+        chosen = {*video.choose(count, FRAME_RULES[0]), *video.middle(count), count - 1}
+        return sorted(index for index in chosen if index >= 0)
+
+    video.decode(large(path), name, shown)
+
+
+_READERS: dict[str, Callable[[Path, str], object]] = {
+    "images": lambda path, name: still(content(path), name),
+    "event images": lambda path, name: images.decode(content(path), name),
+    "events": _check_events,
+    "clip": _check_clip,
+}

@@ -27,7 +27,7 @@ from engine.decoding.compiled import CompiledStep
 from engine.decoding.decode import Decoder, Prompt
 from engine.decoding.generation_rules import AnswerRules
 from engine.errors import BadInput
-from engine.models import auto_processor, loading, pixels, supported
+from engine.models import auto_processor, families, loading
 from engine.models.checkpoint import ModelEntry
 from engine.models.families import FAMILIES
 from engine.prompts import refuse_markers
@@ -86,7 +86,7 @@ class Adapter(ABC):
         _refuse_strange(info, model, ids or [None])
         self.eos_ids: tuple[int, ...] = tuple(ids)
         settings = vars(self.own_generation)
-        supported.refuse_generation(info.name, settings)
+        families.refuse_generation(info.name, settings)
         self.rules = generation_rules.followed(settings)
         _refuse_strange(info, model, generation_rules.ids(self.rules))
         self.notes = (*notes, *generation_rules.notes(settings))
@@ -96,7 +96,7 @@ class Adapter(ABC):
             code.update(file.read_bytes())
         libraries = f"torch{torch.__version__}-transformers{transformers.__version__}"
         self.code = f"{code.hexdigest()}-{libraries}"
-        self._plain = pixels.known_settings(image_processor)
+        self._plain = auto_processor.known_settings(image_processor)
         self._processor = self.processor_digest()
 
     def remade(self, info: ModelInfo, notes: Sequence[str] = ()) -> Adapter:

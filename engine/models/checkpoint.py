@@ -16,7 +16,7 @@ from msgspec import Meta, Struct
 
 from engine import settings
 from engine.errors import ModelUnavailable, SettingsError
-from engine.models import quantization, supported
+from engine.models import families
 from engine.models.checkpoint_files import check_settings, read_if_there, read_json, weight_files
 from engine.models.families import ANY_FAMILY, FAMILIES, SERVED
 from engine.quoting import listed, one_line, quoted, shown
@@ -31,7 +31,7 @@ _COMMIT = re.compile(r"[0-9a-f]{40}")
 _ALLOWED: dict[str, set[str]] = {  # the values of these fields
     "family": set(FAMILIES) - {SERVED},
     "dtype": set(DTYPE_BYTES),
-    "quantization": set(quantization.KINDS),
+    "quantization": set(families.QUANTIZATIONS),
     "shows": {*get_args(MediaKind)},
 }
 
@@ -212,7 +212,7 @@ def _entry(given: Any, path: Path) -> ModelEntry:
     if (family := row.family) is None:
         try:
             config = read_json(local / "config.json", row.name) if local else {}
-            family = supported.family_of(config)
+            family = families.family_of(config)
         except ModelUnavailable:
             family = ANY_FAMILY  # `unavailable` says what is wrong with it
     kind = fields.pop("shows") or FAMILIES[family].kind
@@ -276,7 +276,7 @@ def locate(entry: ModelEntry) -> Path:
         )
     try:
         if not folder.is_dir():
-            supported.refuse_listed(name, shown(folder), {folder.name})
+            families.refuse_listed(name, shown(folder), {folder.name})
             why = f"{folder} is a file, not a checkpoint folder" if folder.exists() else ""
             raise ModelUnavailable(
                 f"{name}: {why}: correct its checkpoint in models.toml."
@@ -285,16 +285,16 @@ def locate(entry: ModelEntry) -> Path:
                 "change its checkpoint in models.toml."
             )
         if not (files := weight_files(folder, name)):
-            base = read_if_there(folder / supported.LORA, name).get("base_model_name_or_path")
+            base = read_if_there(folder / families.LORA, name).get("base_model_name_or_path")
             others = {path.name for path in folder.iterdir()}
-            supported.refuse_listed(name, shown(folder), others, base)
+            families.refuse_listed(name, shown(folder), others, base)
         config = read_json(folder / "config.json", name)
         if not files:
             fix = "copy its *.safetensors (or *.bin) there, of shards with their index."
             if entry.folder is None:
                 fix = f"run `{download}` to finish its download."
             raise ModelUnavailable(f"{name} has no weights in {folder}: {fix}")
-        supported.refuse_packed(name, folder / "config.json", config)
+        families.refuse_packed(name, folder / "config.json", config)
         check_settings(folder, name)
     except OSError as error:
         raise ModelUnavailable(

@@ -17,9 +17,9 @@ from transformers.utils import logging as transformers_logging
 
 from engine import settings
 from engine.errors import ModelUnavailable, StageScopeError
+from engine.machine import device
 from engine.machine import device as devices
-from engine.machine import memory
-from engine.models import checkpoint_files, model_card, quantization
+from engine.models import checkpoint_files, families, model_card
 from engine.models.checkpoint import ModelEntry
 from engine.quoting import count, first_line, gib
 from engine.types import ModelInfo
@@ -39,7 +39,7 @@ def reading(info: ModelInfo, folder: Path, part: str) -> Iterator[None]:
         why, fix = first_line(error), "copy all its files from one checkpoint"
         if isinstance(error, StrictDataclassError):  # whatever was to be read, its settings first
             part, why = "config.json", " ".join(str(error).split())[:160]
-        if memory.is_out_of_memory(error):
+        if device.is_out_of_memory(error):
             left = devices.memory_of(torch.device(info.device))
             why = f"{gib(left.free)} of {gib(left.total)} are free on {info.device}; {why}"
             fix = "close other programs, or choose a smaller dtype or model"
@@ -75,7 +75,7 @@ def load_weights(model_class: Any, info: ModelInfo, folder: Path) -> tuple[Any, 
                 output_loading_info=True,
                 ignore_mismatched_sizes=True,  # they are then in the report, and refused below
                 weights_only=True,
-                **quantization.options(info),
+                **families.quantization_options(info),
             )
             _refuse_incomplete(info, folder, model, report)
             model = model if info.quantization else model.to(info.device)

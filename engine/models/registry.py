@@ -17,15 +17,8 @@ from typing import TYPE_CHECKING
 
 from engine import settings
 from engine.errors import BadInput, ModelUnavailable, SettingsError, StageScopeError, UnknownModel
-from engine.machine import device, memory
-from engine.models import (
-    checkpoint,
-    checkpoint_files,
-    model_card,
-    quantization,
-    supported,
-    variants,
-)
+from engine.machine import device
+from engine.models import checkpoint, checkpoint_files, families, model_card, variants
 from engine.models.checkpoint import ModelEntry, Server
 from engine.models.families import ANY_FAMILY, HOOKED_ONLY, OWN, PICTURES
 from engine.models.families import FAMILIES as FAMILIES  # re-exported
@@ -102,7 +95,7 @@ def unavailable(item: ModelEntry) -> str | None:
         if variants.loaded(item) in _held:
             return None
         wanted = _needed_once(item, _stamp(item))
-        quantization.check(item.name, item.quantization)
+        families.refuse_quantization(item.name, item.quantization)
         _refuse_too_large(item, wanted)
         device.check()
     except (ModelUnavailable, SettingsError) as error:
@@ -167,7 +160,7 @@ def _make_room(needed: int, keep: ModelEntry) -> int:
         if other is None:
             break
         del _held[other]
-        memory.release()
+        device.release()
     return free
 
 
@@ -196,8 +189,8 @@ def _load(item: ModelEntry, folder: Path) -> Adapter:
         with torch.inference_mode(False), torch.no_grad():
             adapter: Adapter = getattr(importlib.import_module(module), name).load(item, folder)
     except Exception as error:
-        memory.forget(error)  # its frames hold the part that was loaded
-        memory.release()
+        device.forget(error)  # its frames hold the part that was loaded
+        device.release()
         if isinstance(error, StageScopeError):
             raise
         raise ModelUnavailable(
@@ -212,7 +205,7 @@ def unload(item: ModelEntry) -> bool:
     with _lock:
         if _held.pop(variants.loaded(item), None) is None:
             return False
-        memory.release()
+        device.release()
         return True
 
 
@@ -286,7 +279,7 @@ def check(item: ModelEntry) -> Path:
     """The checkpoint's folder, if it holds a model that the entry's family can run, with weights
     as the entry wants them; or ModelUnavailable.  The memory is not asked."""
     folder = checkpoint.locate(item)
-    supported.refuse(item.name, item.family, item.checkpoint, folder)
+    families.refuse(item.name, item.family, item.checkpoint, folder)
     stated = checkpoint_files.read_json(folder / "config.json", item.name)["model_type"]
     base = item.of or item  # "shown video" must not be read as the name of Video-LLaVA
     letters = "".join(c for c in f"{base.name} {base.label}".lower() if c.isalnum())
@@ -296,7 +289,7 @@ def check(item: ModelEntry) -> Path:
                 f"{item.name} ({item.label}) has the name of {family}, but {folder} holds a "
                 f"{item.family} model: give its entry in models.toml another name."
             )
-    quantization.check(item.name, item.quantization)
+    families.refuse_quantization(item.name, item.quantization)
     return folder
 
 

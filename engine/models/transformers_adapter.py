@@ -64,7 +64,7 @@ class TransformersAdapter(Adapter):
     def load(cls, entry: ModelEntry, folder: Path) -> Adapter:
         info = info_of(entry, folder)
         template = templates.find(folder, info.name)
-        assert template is not None  # supported.py refuses a folder without one
+        assert template is not None  # families.py refuses a folder without one
         processor = auto_processor.load(info, folder)
         with reading(info, folder, "config.json"):
             config = AutoConfig.from_pretrained(

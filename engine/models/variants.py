@@ -13,7 +13,7 @@ from typing import Any, get_args
 
 from engine.errors import BadInput, UnknownModel
 from engine.models.checkpoint import DTYPE_BYTES, ModelEntry
-from engine.models.quantization import KINDS
+from engine.models.families import QUANTIZATIONS
 from engine.quoting import quoted
 from engine.types import VARIANT_MARK, MediaKind
 
@@ -23,7 +23,7 @@ SHOWS: tuple[MediaKind, ...] = get_args(MediaKind)
 WORDS: Mapping[str, tuple[str, ...]] = {
     "kind": SHOWS,
     "dtype": tuple(DTYPE_BYTES),
-    "quantization": tuple(KINDS),
+    "quantization": QUANTIZATIONS,
 }
 FIELDS: Mapping[str, str] = {word: field for field, words in WORDS.items() for word in words}
 LABELS: Mapping[str, str] = {kind: f"shown {kind}" for kind in SHOWS}

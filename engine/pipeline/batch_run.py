@@ -14,11 +14,10 @@ import torch
 from engine.decoding import batched, compiled
 from engine.decoding.batched import BatchAnswer
 from engine.errors import BadInput, Cancelled, StageScopeError
-from engine.machine import memory
+from engine.machine import device
 from engine.models.adapter import Adapter
-from engine.pipeline import single_run
+from engine.pipeline import Watcher, single_run
 from engine.pipeline.run_stages import Asked, StagedRun
-from engine.pipeline.watcher import Watcher
 from engine.timing import Usage, total
 from engine.types import Batch, RunRequest, RunResult, Span
 
@@ -53,7 +52,7 @@ def run(
     """
     if (why := adapter.refuses.get("batch")) and len(requests) > 1:
         raise BadInput(f"{adapter.info.name}: {why}")
-    with memory.guard(adapter.info.name, adapter.device):
+    with device.guard(adapter.info.name, adapter.device):
         outcomes = _answer(adapter, requests, cache, watcher or Watcher())
     return [
         single_run.run(adapter, request, cache, watcher) if outcome is None else outcome
@@ -113,7 +112,7 @@ class _BatchRun(StagedRun):
             except StageScopeError as error:
                 member.error = str(error)
             except Exception as error:  # an error of a model fails only this sample
-                if memory.is_out_of_memory(error):
+                if device.is_out_of_memory(error):
                     raise
                 name = self.adapter.info.name
                 log.exception("%s failed on %s", name, member.request.sample.id)

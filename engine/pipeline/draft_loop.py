@@ -26,8 +26,9 @@ from engine.decoding import decode
 from engine.decoding.decode import Decoder
 from engine.decoding.generation_rules import AnswerRules
 from engine.errors import Cancelled
-from engine.machine import memory
+from engine.machine import device
 from engine.models.adapter import Adapter
+from engine.pipeline import Watcher
 from engine.pipeline.drafts import (
     AnswerPiece,
     Cycle,
@@ -39,7 +40,6 @@ from engine.pipeline.drafts import (
     refuse_sampling,
 )
 from engine.pipeline.run_stages import answer_rules
-from engine.pipeline.watcher import Watcher
 from engine.timing import Timeline, synchronizer
 from engine.types import Sample, Stop
 
@@ -268,7 +268,7 @@ def try_sample(
     watcher: Watcher,
 ) -> SampleTrial:
     """Runs a warm-up and then the pairs of one sample; `draft` None means prompt lookup."""
-    with memory.guard(target.info.name, target.device):
+    with device.guard(target.info.name, target.device):
         return _Trial(sample, request, target, draft, watcher).run()
 
 

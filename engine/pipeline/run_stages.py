@@ -1,26 +1,37 @@
 """What a single run and a batch run share: entering a stage, stages 1 and 2, cached features, and
-what a result says."""
+what a result says.
+
+After the run's clock has stopped, it finds how much of an answer's text is known after each of its
+tokens, for a replay, and the log-probability of each option's letter as the first token.  That is
+the natural logarithm of the softmax, in float32, over the whole vocabulary, without rules of
+generation and temperature.  The probabilities of a letter's tokens, with and without a leading
+space, are added.  They are computed by one more prefill, or in hooked mode from the scores of the
+model's own generate().
+"""
 
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import ExitStack, contextmanager
 from dataclasses import replace
-from math import prod
+from functools import partial
+from itertools import takewhile
+from math import isfinite, prod
+from operator import eq
+from string import ascii_uppercase
 from typing import TYPE_CHECKING, Any
 
 import torch
+from tokenizers.decoders import DecodeStream
+from transformers import PreTrainedModel
 
 from engine.decoding.generation_rules import AnswerRules
 from engine.errors import CacheError, Cancelled, ContextTooLong
 from engine.machine import device
 from engine.machine.load import Meter
 from engine.models.adapter import Adapter
-from engine.pipeline import letter_scores
-from engine.pipeline.letter_scores import Scores
-from engine.pipeline.text_ends import text_ends
-from engine.pipeline.watcher import Watcher
+from engine.pipeline import Watcher
 from engine.timing import UNKNOWN, Timeline, Usage
 from engine.types import (
     DecodeConfig,
@@ -47,6 +58,10 @@ LIMITED = (
     "The limit of new tokens is {:,} instead of {:,}: {} has a context of {:,} tokens, "
     "and this prompt has {:,}."
 )
+NO_TOKENS = "No log-probabilities of the letters: the tokenizer has no single token for {letters}."
+NO_SCORES = "No log-probabilities of the letters: the model's generate() shows no scores."
+_BEFORE_LETTER = ("", ":")  # tokenizers may treat the first word of a text in another way
+Scores = Callable[[], torch.Tensor | None]  # [1, vocabulary] of the first new token
 
 
 class Asked:
@@ -182,7 +197,7 @@ class StagedRun:
             return adapter.decoder.prefill(adapter.embed(asked.prepared, asked.features))[0]
 
         if stop != "cancelled":
-            letters = letter_scores.read(adapter, asked.request, scores, asked.notes)
+            letters = letter_logprobs(adapter, asked.request, scores, asked.notes)
         return RunResult(
             request=asked.request,
             model=adapter.info,
@@ -228,3 +243,112 @@ def answer_rules(
     raise ContextTooLong(
         f"{name} has a context of {context:,} tokens; this prompt has {prompt:,}{forced}: {fix}."
     )
+
+
+def text_ends(tokenizer: Any, ids: Sequence[int]) -> tuple[int, ...]:
+    """For each id, the number of known characters of the answer's text without white space around
+    it; the last is all.  An id is decoded with all before it only where the parts do not add up to
+    the whole text."""
+    decode = partial(tokenizer.decode, skip_special_tokens=True)
+    whole = decode(ids)
+    parts = _parts(tokenizer, ids)
+    if "".join(parts) != whole:
+        parts = _exact_parts(decode, ids, whole)
+    text, lead = whole.strip(), len(whole) - len(whole.lstrip())
+    ends, known = [], -lead
+    for part in parts:
+        known += len(part)
+        ends.append(min(max(known, 0), len(text)))
+    return (*ends[:-1], len(text)) if ends else ()
+
+
+def _parts(tokenizer: Any, ids: Sequence[int]) -> list[str]:
+    """The text that each id adds; "" while a character is unfinished.  [] if the tokenizer changes
+    earlier text, or is none of the library tokenizers."""
+    stream = DecodeStream(skip_special_tokens=True)
+    fast = getattr(tokenizer, "backend_tokenizer", None)
+    if fast is None:
+        return []
+    try:
+        return [stream.step(fast, one) or "" for one in ids]
+    except Exception:  # noqa: BLE001 - the library raises no other class
+        return []
+
+
+def _exact_parts(
+    decode: Callable[[Sequence[int]], str], ids: Sequence[int], whole: str
+) -> list[str]:
+    """What the text of the first ids has in common with the whole text, id by id."""
+    parts, known = [], 0
+    for end in range(1, len(ids) + 1):
+        same = takewhile(bool, map(eq, decode(ids[:end]), whole))
+        found = max(known, sum(1 for _ in same))
+        parts.append(whole[known:found])
+        known = found
+    return parts
+
+
+def wants_letters(request: RunRequest) -> bool:
+    """Whether the request asks the sample's own question with lettered options."""
+    sample = request.sample
+    lettered = bool(sample.choices) and sample.choice_form == "letters"
+    return lettered and request.prompt == sample.question.strip()
+
+
+def letter_logprobs(
+    adapter: Adapter, request: RunRequest, scores: Scores, notes: list[str]
+) -> Mapping[str, float] | None:
+    """The log-probabilities by letter of the sample; None if they were not asked for or are
+    unknown, which a note then says.  Computes the scores only if it can."""
+    if not wants_letters(request):
+        return None
+    letters = ascii_uppercase[: len(request.sample.choices)]
+    tokens = {letter: letter_tokens(adapter.tokenizer, letter) for letter in letters}
+    if lacking := [letter for letter, ids in tokens.items() if not ids]:
+        notes.append(NO_TOKENS.format(letters=", ".join(lacking)))
+        return None
+    if (found := scores()) is not None:
+        logs = torch.log_softmax(found[0].float(), dim=-1)
+        values = {
+            letter: float(torch.logsumexp(logs[list(ids)], dim=0)) for letter, ids in tokens.items()
+        }
+        if all(map(isfinite, values.values())):  # -infinity: a token that the model excludes
+            return values
+    notes.append(NO_SCORES)
+    return None
+
+
+def letter_tokens(tokenizer: Any, letter: str) -> tuple[int, ...]:
+    """The single tokens of a letter, with and without a leading space."""
+    found: dict[int, None] = {}
+    for before in _BEFORE_LETTER:
+        begin = _letter_ids(tokenizer, before)
+        for text in (letter, f" {letter}"):
+            ids = _letter_ids(tokenizer, before + text)
+            if ids[:-1] == begin and tokenizer.decode(ids[-1:]).strip() == letter:
+                found[ids[-1]] = None
+    return tuple(found)
+
+
+def _letter_ids(tokenizer: Any, text: str) -> list[int]:
+    ids: list[int] = tokenizer(text, add_special_tokens=False)["input_ids"] if text else []
+    return ids
+
+
+@contextmanager
+def first_scores(model: torch.nn.Module, request: RunRequest) -> Iterator[Scores]:
+    """Keeps the scores of the first new token inside a model's own generate(), if they are wanted:
+    those of the outermost model that gives any."""
+    found: dict[torch.nn.Module, torch.Tensor] = {}
+    inside = model.modules() if wants_letters(request) else ()
+    models = [one for one in inside if isinstance(one, PreTrainedModel)]
+
+    def keep(module: torch.nn.Module, _: Any, out: Any) -> None:
+        logits = getattr(out, "logits", None)
+        if module not in found and isinstance(logits, torch.Tensor):
+            found[module] = logits[:, -1].clone()
+
+    with ExitStack() as stack:
+        for one in models:
+            stack.callback(one.register_forward_hook(keep).remove)
+        yield lambda: next((found[one] for one in models if one in found), None)

@@ -16,11 +16,10 @@ from engine import media
 from engine.decoding import decode
 from engine.decoding.compiled import CompiledStep
 from engine.errors import CacheError
-from engine.machine import memory
+from engine.machine import device
 from engine.models.adapter import Adapter
-from engine.pipeline import letter_scores
-from engine.pipeline.run_stages import Asked, StagedRun
-from engine.pipeline.watcher import Watcher
+from engine.pipeline import Watcher
+from engine.pipeline.run_stages import Asked, StagedRun, first_scores
 from engine.timing import VisionProbe, profiler_range, total
 from engine.types import COLD_VISION, Features, Prepared, Ran, RunRequest, RunResult, Stop
 
@@ -47,7 +46,7 @@ def run(
     """Runs the four stages on the adapter's device; `cache` None computes the features.  Raises
     BadInput for a user error, OutOfMemory after freeing the run's memory, Cancelled between stages.
     A run that is cancelled between two tokens returns the tokens so far."""
-    with memory.guard(adapter.info.name, adapter.device):
+    with device.guard(adapter.info.name, adapter.device):
         return _answer(adapter, request, cache, watcher)
 
 
@@ -184,7 +183,7 @@ class _Run(StagedRun):
         adapter, timeline = self.adapter, self.timeline
         options = decode.own_options(self.asked.rules, self._token, self.watcher.cancelled)
         modules = adapter.vision_modules()
-        kept = letter_scores.first_scores(adapter.model, self.asked.request)
+        kept = first_scores(adapter.model, self.asked.request)
         with kept as self.asked.own_scores:
             start, before = timeline.mark()
             with (

@@ -48,7 +48,6 @@ from engine.storage.result_rows import ResultRow
 from engine.storage.run_header import HEADER
 from engine.storage.run_store import Run
 from engine.types import Sample
-from engine.viewing import picture_sheet
 
 MANIFEST, INDEX = "manifest.json", "index.html"
 OPENED = "bundle-"  # what the folders of its runs begin with
@@ -275,7 +274,7 @@ class _Bundle:
                 found = media.load(sample, kind, how)
             except MediaError:
                 continue  # the row says why
-            sheet = picture_sheet.sheet(found.images)
+            sheet = thumbnails.sheet(found.images)
             sheet.thumbnail((self.largest, self.largest))
             words = f"{kind}: {self._said(found.source)}"
             told.append([self._keep(thumbnails.encode(sheet), ".webp"), words])

@@ -35,7 +35,7 @@ from engine.palette import (
 from engine.quoting import count, ms, number, percent, tokens_told
 from engine.storage.explanations import MomentLoss
 from engine.types import SERVER, STAGES
-from engine.viewing.event_times import EventRates
+from engine.viewing.seen_times import EventRates
 
 Chart = alt.Chart | alt.LayerChart
 Answer = Mapping[str, Any]  # a row of the table, and the known `starts` of its stages

@@ -25,7 +25,7 @@ END = (Paragraph(wording.UNIT), Bullets(wording.LIMITS, "Not proved:"))
 
 def explained(run: Run, several: bool = False) -> Iterator[Block]:
     """Nothing if no explanation is kept with the run; `several`: the heading names it."""
-    from engine.attribution import heatmap
+    from engine.attribution import occlusion
 
     stored, problem = of_run(run.folder), explanations.problem(run.folder)
     if not stored and not problem:
@@ -47,7 +47,7 @@ def explained(run: Run, several: bool = False) -> Iterator[Block]:
         sample = samples.get(one.sample, Sample(one.sample, ""))
         try:
             if samples:
-                explanation, picture = heatmap.mapped(one, run.header, sample)
+                explanation, picture = occlusion.mapped(one, run.header, sample)
             else:
                 request = run.header.plan.ask(sample, one.model, one.prompt)
                 explanation, picture = restored(one, request), b""

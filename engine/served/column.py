@@ -17,7 +17,7 @@ from engine.machine.load import Meter
 from engine.media import images
 from engine.models import registry
 from engine.models.checkpoint import ModelEntry, Server
-from engine.pipeline.watcher import Watcher
+from engine.pipeline import Watcher
 from engine.plain_files import read_bytes
 from engine.served import capabilities, protocol
 from engine.served.protocol import Reply

@@ -17,11 +17,10 @@ from transformers.generation import LogitsProcessor
 from engine.decoding.decode import ended_by
 from engine.errors import Cancelled
 from engine.models.adapter import Adapter
-from engine.pipeline import single_run
+from engine.pipeline import Watcher, single_run
 from engine.pipeline.feature_cache import FeatureCache
 from engine.pipeline.run_stages import answer_rules
 from engine.pipeline.single_run import seeded
-from engine.pipeline.watcher import Watcher
 from engine.types import (
     DecodeConfig,
     Media,

@@ -18,7 +18,7 @@ from engine import quoting
 from engine.errors import BadInput
 from engine.machine.load import MachineLoad, words
 from engine.media_options import check_range
-from engine.pipeline.watcher import Watcher
+from engine.pipeline import Watcher
 from engine.prompts import DEFAULT_QUESTION, check_question
 from engine.storage.schemas import PASSED, Outcome
 from engine.types import FRAME_RULES, OPTIONS, Backend, MediaOptions, ModelInfo, RunResult, Sample

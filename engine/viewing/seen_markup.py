@@ -16,8 +16,7 @@ from PIL import Image as Pillow
 from engine.media import images
 from engine.palette import EVENT_COLOURS
 from engine.types import Image, MediaKind
-from engine.viewing.event_times import EventDensity
-from engine.viewing.seen_times import SeenPicture, SeenRow, SeenTimeline
+from engine.viewing.seen_times import EventDensity, SeenPicture, SeenRow, SeenTimeline
 
 MOST_TICKS = 6
 HINT = "Point at a mark, or move to it with Tab, to see its picture:"

@@ -1,21 +1,23 @@
-"""One time line of a sample: its events, and when each picture that a model receives is from.
-Times are microseconds after 0, where the first event and the first frame of the clip are: no file
-says which began earlier.  A file that cannot be read becomes a sentence."""
+"""One time line of a sample: how many events when, and when each picture that a model receives is
+from.  Times are microseconds after 0, where the first event and the first frame of the clip are: no
+file says which began earlier.  A file that cannot be read becomes a sentence."""
 
 from collections.abc import Callable, Collection
 from dataclasses import dataclass
 from functools import partial
 from itertools import pairwise
 from pathlib import Path
-from typing import TypeVar
+from typing import NamedTuple, TypeVar
 
 import numpy as np
+import numpy.typing as npt
 
 from engine import media
 from engine.errors import MediaError
 from engine.media import events as streams
-from engine.media import images, perturb, video
-from engine.media_options import Split, Window
+from engine.media import images, video
+from engine.media.media_files import label
+from engine.media_options import COUNT_SPLIT, Split, Window, time_text
 from engine.types import (
     DEFAULT_MEDIA,
     EXTENTS,
@@ -27,8 +29,6 @@ from engine.types import (
     MediaOptions,
     Sample,
 )
-from engine.viewing import event_times
-from engine.viewing.event_times import EventDensity, SliceSpan
 
 T = TypeVar("T")
 WIDTH = 320  # pixels of a picture that is kept
@@ -51,6 +51,91 @@ APART = (
     "The frames are of the whole clip, which begins at 0 too: they are not from the same moments "
     "as the events of the window."
 )
+BINS = 120
+RATE_BINS = 240
+
+
+class EventDensity(NamedTuple):
+    """Counts of events per bin of `bin_us` microseconds: all, and `on` of those with p = 1."""
+
+    bin_us: float
+    on: npt.NDArray[np.int64]
+    total: npt.NDArray[np.int64]
+
+
+class SliceSpan(NamedTuple):
+    """The times of a slice's first and last event, and its number of events."""
+
+    begin_us: int
+    end_us: int
+    events: int
+
+
+@dataclass(frozen=True, eq=False)
+class EventRates:
+    """The numbers of events of a whole recording in bins of equal length."""
+
+    duration_us: int
+    counts: npt.NDArray[np.int64]
+
+    @property
+    def bin_us(self) -> float:
+        return (self.duration_us + 1) / len(self.counts)
+
+    @property
+    def per_second(self) -> npt.NDArray[np.float64]:
+        return np.asarray(self.counts * (1e6 / self.bin_us), np.float64)
+
+    @property
+    def unit(self) -> tuple[str, int]:
+        """The unit of a time axis, and its length in microseconds."""
+        return ("s", 1_000_000) if self.duration_us >= 2_000_000 else ("ms", 1_000)
+
+    @property
+    def lasts(self) -> str:
+        """The duration in words, to the millisecond if it is more than 10 ms."""
+        return time_text(round(self.duration_us, -3 if self.duration_us > 10_000 else 0))
+
+
+def rates(path: Path, bins: int = RATE_BINS) -> EventRates:
+    """Of a recording of any length, in memory that does not grow with it if its format allows that;
+    MediaError if it cannot be read."""
+    with streams.opened(path, label(path)) as recording:
+        return EventRates(recording.duration_us(), recording.rates(bins))
+
+
+def duration_us(events: Events) -> int:
+    """Between the smallest and the largest time."""
+    return int(events.t.max() - events.t.min())
+
+
+def density(events: Events, bins: int = BINS) -> EventDensity:
+    """All events in `bins` bins of equal length; the last event falls into the last bin."""
+    width = (duration_us(events) + 1) / bins
+    places = np.minimum((events.t - events.t.min()) / width, bins - 1).astype(np.intp)
+    on = np.bincount(places[events.p == 1], minlength=bins)
+    return EventDensity(width, on, np.bincount(places, minlength=bins))
+
+
+def slice_spans(events: Events, split: Split = COUNT_SPLIT) -> list[SliceSpan]:
+    """What each picture of `events.render` covers; MediaError if there are too few events.  A part
+    without events, which a split by time may have, begins and ends where the one before it ends."""
+    begin, spans = events.t.min(), list[SliceSpan]()
+    for part in streams.parts(events, split):
+        times = events.t[part] - begin
+        last = spans[-1].end_us if spans else 0
+        low, high = (times.min(), times.max()) if len(times) else (last, last)
+        spans.append(SliceSpan(int(low), int(high), len(times)))
+    return spans
+
+
+def window(events: Events, begin_us: float, length_us: float) -> tuple[Image, int, int]:
+    """The events from `begin_us` on, for `length_us`, drawn as the event pictures are, and how
+    many have p = 1 and p = 0."""
+    times = events.t - events.t.min()
+    some = events.take(np.flatnonzero((times >= begin_us) & (times < begin_us + length_us)))
+    on = int(some.p.sum())
+    return streams.draw(some, slice(None), "stream"), on, len(some) - on
 
 
 @dataclass(frozen=True, eq=False)
@@ -106,7 +191,7 @@ def timeline(
     stream = _read(partial(_stream, sample, how), notes)
     clips = {shown.frames.clip for shown in loaded if shown.frames and shown.frames.clip}
     times = {clip: _read(partial(video.times, clip), notes) or () for clip in clips}
-    ends = [event_times.duration_us(stream) if stream else 0]
+    ends = [duration_us(stream) if stream else 0]
     window = float(max([*ends, *(moments[-1] for moments in times.values() if moments)]))
     rows = [
         _frames(shown, shown.frames, times, window)
@@ -121,14 +206,14 @@ def timeline(
         notes.append(f"The events are perturbed by {how.perturbed}.")
     if stream and any(times.values()):
         notes.append(APART if part else BOTH)
-    density = event_times.density(stream) if stream else None
+    counted = density(stream) if stream else None
     for row in rows:
         known, events = [one.known for one in row.pictures], row.kind == "events"
         if not all(known):
             notes.append(UNKNOWN_IMAGES if events else UNKNOWN_FRAMES)
         elif events and row.source.endswith("event images") and any(known):
             notes.append(SAME_IMAGES)
-    return SeenTimeline(window, density, tuple(rows), tuple(dict.fromkeys(notes)))
+    return SeenTimeline(window, counted, tuple(rows), tuple(dict.fromkeys(notes)))
 
 
 def _read(what: Callable[[], T], notes: list[str]) -> T | None:
@@ -144,7 +229,7 @@ def _stream(sample: Sample, how: MediaOptions) -> Events | None:
     if sample.events is None:
         return None
     plain = read_events(sample.events, how.window_of(sample))
-    return perturb.stream(plain, how, sample.id, sample.events.name)
+    return streams.perturbed(plain, how, sample.id, sample.events.name)
 
 
 def _event_images(found: Media, stream: Events | None, split: Split, window: float) -> SeenRow:
@@ -166,12 +251,12 @@ def _spans(found: Media, stream: Events | None, split: Split) -> list[SliceSpan]
     if stream is None or len(stream) < total:
         return None
     if found.extent is not None:  # they were drawn from the events
-        return event_times.slice_spans(stream, split)
+        return slice_spans(stream, split)
     equal = Split(parts=total)
     for extent in EXTENTS:
         drawn = streams.render(stream, equal, extent)
         if all(np.array_equal(a, b) for a, b in zip(found.images, drawn, strict=True)):
-            return event_times.slice_spans(stream, equal)
+            return slice_spans(stream, equal)
     return None
 
 

@@ -1,22 +1,28 @@
 """Only the named place changes, and event pictures are as if the events had been dropped."""
 
+import io
 from dataclasses import replace
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 import pytest
+from PIL import Image as Pictures
 
 from engine.attribution import occlusion
-from engine.attribution.explained import Fill
+from engine.attribution.explained import Explanation, Fill
 from engine.attribution.occlusion import Occlusion, area
 from engine.media import events
 from engine.media_options import Split
 from engine.types import Box, ChosenFrames, Events, Extent, Image, Media
+from tests.attribution import made
+from tests.attribution.test_explained import cell
 from tests.media.test_events import stream
 
 BOX: Box = (0.25, 0.5, 0.625, 0.75)
 SPLITS = (Split("count", 4), Split("time", 3), Split("densest", 3))
+GREY = np.full((20, 40, 3), 128, np.uint8)
+LEFT, RIGHT = (0.0, 0.0, 0.5, 1.0), (0.5, 0.0, 1.0, 1.0)
 
 
 def video(count: int = 3, height: int = 24, width: int = 32) -> Media:
@@ -108,3 +114,32 @@ def test_a_bin_of_raw_events_is_emptied_on_the_same_canvas() -> None:
 
 def test_a_single_picture_has_no_moments() -> None:
     assert list(Occlusion(video(1)).moments()) == []
+
+
+def test_a_loss_colours_its_cell_and_no_other() -> None:
+    found = occlusion.overlaid(GREY, (cell(LEFT, 2.0), cell(RIGHT, 0.0)))
+    assert (found[:, 20:] == 128).all() and not (found[:, :20] == 128).all()
+    other = occlusion.overlaid(GREY, (cell(LEFT, 0.0), cell(RIGHT, 2.0)))  # the control
+    assert not np.array_equal(found, other)
+
+
+def test_gains_have_another_colour_and_smaller_losses_a_weaker_one() -> None:
+    assert occlusion.colour(1.0, 2.0)[:3] != occlusion.colour(-1.0, 2.0)[:3]
+    assert occlusion.colour(1.0, 2.0)[3] == occlusion.colour(2.0, 2.0)[3] / 2
+    assert occlusion.colour(0.0, 0.0)[3] == 0
+
+
+def colours(found: Explanation, pictures: int = 1) -> np.ndarray:
+    """The sheet's pixels."""
+    data = occlusion.heat_map(found, (GREY,) * pictures)
+    return np.asarray(Pictures.open(io.BytesIO(data)).convert("RGB"), dtype=int)
+
+
+def test_a_sheet_shows_every_picture_under_the_map_and_frames_the_strongest_cell() -> None:
+    found = made.explanation()
+    page = colours(found)
+    height, width = page.shape[:2]
+    kept = [[*page[y, x]] for y in (height // 4, 3 * height // 4) for x in (width // 4,)]
+    assert kept[0] == [128, 128, 128] and kept[1][0] > 128 > kept[1][2]
+    assert page.max() == 255 and page.min() == 0  # the frame
+    assert colours(found, 2).shape != page.shape

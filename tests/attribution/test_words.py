@@ -7,8 +7,8 @@ import pytest
 from engine.attribution import wording as texts
 from engine.attribution.wording import ScoredWords
 from engine.errors import BadInput
-from engine.pipeline.text_ends import text_ends
-from tests.pipeline.test_text_ends import Written
+from engine.pipeline.run_stages import text_ends
+from tests.pipeline.test_run_stages import Written
 
 PIECES = (" A", " car", " is", " left", ".", " A", " left", "most", " car", ".", "</s>")
 

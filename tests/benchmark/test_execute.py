@@ -14,7 +14,7 @@ from engine.benchmark import execute
 from engine.errors import BadInput, DatasetError, ModelUnavailable, StoreError
 from engine.media import dataset
 from engine.models import registry
-from engine.pipeline.watcher import Watcher
+from engine.pipeline import Watcher
 from engine.storage import provenance, run_store
 from engine.storage.plan import Plan
 from engine.storage.run_store import Run

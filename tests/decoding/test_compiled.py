@@ -18,7 +18,7 @@ import torch
 from msgspec import structs
 
 from engine import media, settings
-from engine.decoding import compiled, llama, step_parts
+from engine.decoding import compiled, llama
 from engine.decoding.compiled import CompiledStep
 from engine.models import registry
 from engine.models.adapter import Adapter
@@ -244,10 +244,8 @@ def test_a_compiled_step_that_errs_fails_the_verification(
 ) -> None:
     """The planted fault: rotations of the next position; a short answer's tokens may be equal."""
     monkeypatch.setattr(verification, "PAIRS", 5)
-    rotate = step_parts.rotate
-    monkeypatch.setattr(
-        step_parts, "rotate", lambda heads, cos, sin: rotate(heads, cos, sin * 1.01)
-    )
+    rotate = compiled.rotate
+    monkeypatch.setattr(compiled, "rotate", lambda heads, cos, sin: rotate(heads, cos, sin * 1.01))
     request = VerifyRequest(
         ("tiny-llava",), (sample,), max_new_tokens=8, runs=1, backend="compiled"
     )

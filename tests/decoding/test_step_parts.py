@@ -9,7 +9,7 @@ import pytest
 import torch
 from torch import nn
 
-from engine.decoding import compiled, step_parts
+from engine.decoding import compiled
 from engine.decoding.llama import Layer, Llama
 
 WIDE, INNER, WORDS, HEADS, ROOM = 64, 96, 128, 2, 256
@@ -56,7 +56,7 @@ def run(layers: int, monkeypatch: pytest.MonkeyPatch) -> Graphs:
     graphs, (llama, head) = Graphs(), model(layers)
     monkeypatch.setattr(compiled, "COMPILER", graphs)
     cuda = torch.device("cuda")  # options only; nothing is allocated there
-    step = step_parts.step(llama, head, [2], 512, lambda part: compiled._compile(part, cuda))
+    step = compiled.step(llama, head, [2], 512, lambda part: compiled._compile(part, cuda))
     shape = (HEADS, ROOM, WIDE // HEADS)
     keys, values = ([empty(*shape) for _ in range(layers)] for _ in range(2))
     token, position, held = (torch.empty(1, dtype=torch.long, device="meta") for _ in range(3))
@@ -75,22 +75,22 @@ def test_all_layers_share_one_graph(monkeypatch: pytest.MonkeyPatch) -> None:
 def test_nothing_lies_on_the_cpu(monkeypatch: pytest.MonkeyPatch) -> None:
     """A CUDA graph cannot contain such a tensor."""
     assert run(2, monkeypatch).devices() == {"meta"}
-    attend = step_parts._attend
+    attend = compiled._attend
 
     def faulty(q: torch.Tensor, keys: torch.Tensor, *more: torch.Tensor) -> torch.Tensor:
         return attend(q, keys, *more) * torch.tensor(1.0)
 
-    monkeypatch.setattr(step_parts, "_attend", faulty)
+    monkeypatch.setattr(compiled, "_attend", faulty)
     assert run(2, monkeypatch).devices() == {"meta", "cpu"}
 
 
 @pytest.mark.loads
 def test_what_waits_for_the_device_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
-    times = step_parts._times
+    times = compiled._times
 
     def faulty(weight: torch.Tensor, vector: torch.Tensor) -> torch.Tensor:
         return times(weight, vector) if vector.sum() > 0 else vector
 
-    monkeypatch.setattr(step_parts, "_times", faulty)
+    monkeypatch.setattr(compiled, "_times", faulty)
     with pytest.raises(Exception, match=r"[Dd]ata-dependent"):
         run(1, monkeypatch)

@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 
 from engine.analysis.answer_reading import read_attributes, score
-from engine.demo import evaluate
+from engine.demo import demo_dataset
 from engine.demo.demo_dataset import HELD_OUT, write_dataset
 from engine.demo.wordings import ASKED, DEFAULT_QUESTION
 from engine.media import dataset as readers
@@ -36,15 +36,15 @@ def own_cache(cache_dir: Path) -> None:
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("model", evaluate.DEMO_MODELS)
+@pytest.mark.parametrize("model", demo_dataset.DEMO_MODELS)
 def test_answers_about_unseen_scenes_are_right(model: str, samples: tuple[Sample, ...]) -> None:
     """Far above chance in every attribute the model can know (the commonest value has .3 to .6)."""
-    claims = [read_attributes(evaluate.ask(model, s, DEFAULT_QUESTION)) for s in samples]
+    claims = [read_attributes(demo_dataset.ask(model, s, DEFAULT_QUESTION)) for s in samples]
     truths = [dict(sample.truth) for sample in samples]
-    table = score(truths, claims, evaluate.SCORED)
+    table = score(truths, claims, demo_dataset.SCORED)
     hidden = HIDDEN.get(model)
     for name, row in table.items():
-        if name == evaluate.MOTION_ASKED:
+        if name == demo_dataset.MOTION_ASKED:
             continue
         if name == hidden:
             assert row["claimed"] == 0.0
@@ -53,8 +53,8 @@ def test_answers_about_unseen_scenes_are_right(model: str, samples: tuple[Sample
 
 
 def test_what_cannot_be_seen_is_not_claimed(few: tuple[Sample, ...]) -> None:
-    hour = evaluate.ask("eventgpt-demo", few[0], ASKED["time"][0])
+    hour = demo_dataset.ask("eventgpt-demo", few[0], ASKED["time"][0])
     assert "time of day" in hour and not read_attributes(hour)
     moving = next(sample for sample in few if "motion" in sample.truth)
-    motion = evaluate.ask("llava-demo", moving, ASKED["motion"][0])
+    motion = demo_dataset.ask("llava-demo", moving, ASKED["motion"][0])
     assert "single image" in motion and "motion" not in read_attributes(motion)

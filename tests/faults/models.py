@@ -9,9 +9,9 @@ from transformers import CLIPVisionModel, LlavaModel
 
 from engine.media import video
 from engine.models.adapter import Adapter
+from engine.models.auto_processor import ProcessorSettings
 from engine.models.eventgpt import EventGPT, EventGPTAdapter, EventGPTModel
 from engine.models.llava import LlavaAdapter, PlaceholderAdapter
-from engine.models.pixels import ProcessorSettings
 from tests.faults.fault import LONG_S, Patch, fault, replaces
 
 

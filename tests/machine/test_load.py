@@ -1,12 +1,13 @@
 """The rule that says when a machine is too busy, and what is never made of an unknown figure."""
 
+import sys
+from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
 
 import psutil
 import pytest
 
-from engine.machine import clocks
 from engine.machine import load as meter
 from engine.machine.load import MachineLoad, together, words
 
@@ -65,7 +66,24 @@ def test_only_the_cores_of_this_process_are_counted(monkeypatch: pytest.MonkeyPa
 
 def test_a_load_that_is_not_measured_is_none(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(meter, "_counters", lambda cpus: (None, None))
-    monkeypatch.setattr(clocks.ThreadWait, "ms", lambda self: None)
+    monkeypatch.setattr(meter.ThreadWait, "ms", lambda self: None)
     found = meter.Meter(2).read()
     assert (found.others, found.steal, found.waited_ms) == (None,) * 3
     assert found.threads == 2 and found.wall_ms > 0
+
+
+def test_what_is_not_known_stays_unknown(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(sys, "platform", "sunos")
+    wait = meter.ThreadWait()
+    assert wait.ms() is None
+    assert meter.since(None, 3.0) is None and meter.since(1.0, 3.0) == 2.0
+
+
+def test_a_kernel_without_the_statistics_says_nothing(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    monkeypatch.setattr(meter, "_SCHEDSTAT", f"{tmp_path}/absent")
+    assert meter.ThreadWait().ms() is None
+    (tmp_path / "odd").write_text("0")
+    monkeypatch.setattr(meter, "_SCHEDSTAT", f"{tmp_path}/odd")
+    assert meter.ThreadWait().ms() is None

@@ -11,7 +11,7 @@ from PIL import Image as Pillow
 from transformers import CLIPImageProcessorPil, VideoLlavaImageProcessor
 from transformers.models.llava.image_processing_pil_llava import LlavaImageProcessorPil
 
-from engine.models import pixels, registry
+from engine.models import auto_processor, registry
 from engine.models.adapter import Adapter
 from engine.types import Image
 
@@ -64,7 +64,7 @@ def own(processor: Any, images: Sequence[Image]) -> torch.Tensor:
 @pytest.mark.parametrize("name", SETTINGS)
 def test_exact_pixels_are_the_processors_own(name: str, kind: Any) -> None:
     processor = kind(**SETTINGS[name])
-    plain = pixels.known_settings(processor)
+    plain = auto_processor.known_settings(processor)
     assert plain is not None
     for size in SIZES:
         images = pictures(2, *size)
@@ -76,7 +76,7 @@ def test_exact_pixels_are_the_processors_own(name: str, kind: Any) -> None:
 
 def test_pictures_of_several_sizes_are_cropped_alike() -> None:
     processor = CLIPImageProcessorPil(**SETTINGS["small"])
-    plain = pixels.known_settings(processor)
+    plain = auto_processor.known_settings(processor)
     assert plain is not None
     images = [picture for size in SIZES for picture in pictures(1, *size)]
     found = plain.pixels(images)
@@ -107,18 +107,18 @@ def test_settings_that_are_not_followed_are_left_to_the_processor(
 ) -> None:
     processor = CLIPImageProcessorPil(**SETTINGS["small"])
     settings = processor.to_dict()
-    assert pixels.known_settings(processor) is not None
+    assert auto_processor.known_settings(processor) is not None
     monkeypatch.setattr(CLIPImageProcessorPil, "to_dict", lambda self: settings | odd)
-    assert pixels.known_settings(processor) is None
+    assert auto_processor.known_settings(processor) is None
 
 
 def test_pictures_that_would_be_padded_are_left_to_the_processor() -> None:
-    plain = pixels.known_settings(
+    plain = auto_processor.known_settings(
         CLIPImageProcessorPil(size={"shortest_edge": 40}, crop_size={"height": 48, "width": 48})
     )
     assert plain is not None
     assert plain.pixels(pictures(1, 64, 64)) is None
-    uncropped = pixels.known_settings(
+    uncropped = auto_processor.known_settings(
         CLIPImageProcessorPil(size={"shortest_edge": 40}, do_center_crop=False)
     )
     assert uncropped is not None

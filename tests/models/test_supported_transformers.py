@@ -7,7 +7,7 @@ import pytest
 
 from engine.__main__ import main
 from engine.errors import ModelUnavailable
-from engine.models import registry, supported
+from engine.models import families, registry
 from tests.models import published_folders
 from tests.models.published_folders import TEMPLATE, change, entry
 
@@ -52,7 +52,7 @@ def test_a_chat_template_may_be_in_any_of_its_places(place: str, text: str, fold
 def test_the_converted_repository_is_named(checkpoint: str, advice: str) -> None:
     config = {"model_type": "internvl_chat", "auto_map": {"AutoModel": "x.Y"}}
     with pytest.raises(ModelUnavailable, match=f"use {advice} instead"):
-        supported.refuse_type("m", checkpoint, "config.json", config)
+        families.refuse_type("m", checkpoint, "config.json", config)
 
 
 def test_another_familys_name_is_refused_only_where_it_is_wrong(folder: Path) -> None:

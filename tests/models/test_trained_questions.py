@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from engine.demo.evaluate import DEMO_MODELS
+from engine.demo.demo_dataset import DEMO_MODELS
 from engine.demo.wordings import ASKED
 from engine.models import model_card, registry
 from engine.pipeline import batch_run, single_run

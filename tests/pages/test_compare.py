@@ -23,7 +23,7 @@ from engine.jobs import queue
 from engine.jobs.draft_job import DraftJob
 from engine.jobs.queue import Job
 from engine.jobs.run_job import RunJob
-from engine.media import own_files
+from engine.media import media_sources
 from engine.media.dataset import read
 from engine.models import registry
 from engine.prompts import OFF_SCRIPT
@@ -451,7 +451,7 @@ def hold_device(wanted: bool) -> Iterator[None]:
 
 
 def own(name: str, folder: Path) -> Sample:
-    sample, _ = own_files.gather([(name, picture(folder / "1.png", 1))], [""], False)
+    sample, _ = media_sources.own_sample([(name, picture(folder / "1.png", 1))], [""], False)
     assert sample is not None
     return sample
 

@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 from streamlit.testing.v1 import AppTest
 
-from engine.viewing import event_times
+from engine.viewing import seen_times
 from tests.pages.conftest import Open
 from tests.pages.reading import badges, press_run, results, texts
 from ui.compare.compare_tabs import SEEN
@@ -52,13 +52,13 @@ def charts(at: AppTest) -> list[str]:
 
 @pytest.fixture
 def rates_read(monkeypatch: pytest.MonkeyPatch) -> list[Path]:
-    read, rates = list[Path](), event_times.rates
+    read, rates = list[Path](), seen_times.rates
 
-    def noted(path: Path) -> event_times.EventRates:
+    def noted(path: Path) -> seen_times.EventRates:
         read.append(path)
         return rates(path)
 
-    monkeypatch.setattr(event_times, "rates", noted)
+    monkeypatch.setattr(seen_times, "rates", noted)
     return read
 
 

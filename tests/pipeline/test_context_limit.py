@@ -14,9 +14,8 @@ from engine.decoding import compiled
 from engine.errors import ContextTooLong
 from engine.models import registry
 from engine.models.adapter import Adapter
-from engine.pipeline import batch_run, draft_loop, single_run
+from engine.pipeline import Watcher, batch_run, draft_loop, single_run
 from engine.pipeline.drafts import LOOKUP, DraftRequest
-from engine.pipeline.watcher import Watcher
 from engine.types import DecodeConfig, RunOptions, RunRequest, RunResult, Sample
 from engine.verify.answer_paths import Subject
 from engine.verify.verdict import VerifyRequest

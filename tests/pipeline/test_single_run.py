@@ -14,9 +14,8 @@ from engine import media
 from engine.errors import ContextTooLong, MediaError
 from engine.models import registry
 from engine.models.adapter import Adapter
-from engine.pipeline import single_run
+from engine.pipeline import Watcher, single_run
 from engine.pipeline.feature_cache import FeatureCache
-from engine.pipeline.watcher import Watcher
 from engine.types import STAGES, DecodeConfig, RunOptions, RunRequest, RunResult, Sample
 
 SHORT = DecodeConfig(max_new_tokens=6)

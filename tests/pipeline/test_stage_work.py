@@ -17,9 +17,8 @@ import torch
 
 from engine import media, timing
 from engine.models.adapter import Adapter
-from engine.pipeline import single_run
+from engine.pipeline import Watcher, single_run
 from engine.pipeline.feature_cache import FeatureCache
-from engine.pipeline.watcher import Watcher
 from engine.types import (
     DecodeConfig,
     Doing,

@@ -17,10 +17,9 @@ from engine.decoding import batched, compiled, decode
 from engine.models import adapter as adapters
 from engine.models import registry
 from engine.models.adapter import Adapter
-from engine.pipeline import batch_run, draft_loop, single_run
+from engine.pipeline import Watcher, batch_run, draft_loop, single_run
 from engine.pipeline.drafts import DraftRequest
 from engine.pipeline.feature_cache import FeatureCache
-from engine.pipeline.watcher import Watcher
 from engine.types import DecodeConfig, RunOptions, RunRequest, RunResult, Sample
 from tests.pretended.conftest import FAMILIES, GENERIC, Load
 from tests.pretended.device import NAME

@@ -16,10 +16,9 @@ import pytest
 
 from engine import timing
 from engine.models.adapter import Adapter
-from engine.pipeline import batch_run, draft_loop, single_run
+from engine.pipeline import Watcher, batch_run, draft_loop, single_run
 from engine.pipeline.drafts import DraftRequest
 from engine.pipeline.feature_cache import FeatureCache
-from engine.pipeline.watcher import Watcher
 from engine.timing import Timeline
 from engine.types import DecodeConfig, RunOptions, RunRequest, RunResult, Sample
 from tests.faults import stages as faults

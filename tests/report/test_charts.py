@@ -12,7 +12,7 @@ from engine.report import charts, drawers
 from engine.report.blocks import ChartBlock
 from engine.storage.explanations import MomentLoss
 from engine.types import STAGES
-from engine.viewing.event_times import EventRates
+from engine.viewing.seen_times import EventRates
 
 TWO = {"A": {"load": 2.0, "decode": 3.0}, "B": {"vision": 4.0}}
 LONG = "video-llava-demo · 20261121-164851-da4bb7 · Xeon Platinum 8480C, 16 threads, shared device"

@@ -16,7 +16,7 @@ from engine.errors import BadInput, Cancelled, ModelUnavailable, SettingsError
 from engine.jobs.run_job import RunJob
 from engine.models import registry
 from engine.models.checkpoint import ModelEntry
-from engine.pipeline.watcher import Watcher
+from engine.pipeline import Watcher
 from engine.report import replay
 from engine.served import column
 from engine.storage.result_rows import ResultRow

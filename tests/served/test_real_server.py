@@ -11,8 +11,7 @@ import pytest
 from engine.demo.wordings import QUESTIONS
 from engine.media import dataset
 from engine.models import registry
-from engine.pipeline import single_run
-from engine.pipeline.watcher import Watcher
+from engine.pipeline import Watcher, single_run
 from engine.prompts import DEFAULT_QUESTION
 from engine.served import capabilities, column
 from engine.types import Media, MediaKind, MediaOptions, RunOptions, RunRequest, Sample

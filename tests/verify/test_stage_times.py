@@ -6,7 +6,7 @@ from dataclasses import replace
 import pytest
 import torch
 
-from engine.machine.clocks import Moment
+from engine.machine.load import Moment
 from engine.types import Generation, ModelInfo, RunRequest, RunResult, Sample, Source, Span
 from engine.verify import stage_times
 from engine.verify.answer_paths import RecordedAnswer

@@ -7,9 +7,8 @@ import numpy as np
 
 from engine.types import MediaKind
 from engine.viewing import seen_markup
-from engine.viewing.event_times import density
 from engine.viewing.seen_markup import RowHead
-from engine.viewing.seen_times import SeenPicture, SeenRow, SeenTimeline
+from engine.viewing.seen_times import SeenPicture, SeenRow, SeenTimeline, density
 from tests.media.test_events import stream
 from tests.report.test_drawers import EVIL, Reader, read
 

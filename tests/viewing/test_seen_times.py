@@ -14,9 +14,8 @@ from engine.errors import MediaError
 from engine.media import dataset, events, images, video
 from engine.media_options import perturbations, split
 from engine.types import FRAME_RULES, MediaKind, MediaOptions, Sample
-from engine.viewing import event_times, seen_times
-from engine.viewing.event_times import SliceSpan
-from engine.viewing.seen_times import SeenPicture, SeenRow, SeenTimeline
+from engine.viewing import seen_times
+from engine.viewing.seen_times import SeenPicture, SeenRow, SeenTimeline, SliceSpan
 from tests.media import clips
 from tests.media.test_events import saved
 
@@ -63,10 +62,10 @@ def test_event_images_that_equal_the_slices_have_their_times(scene: Sample) -> N
     assert scene.events is not None
     stream = events.read(scene.events)
     pictures = row(found, "events").pictures
-    assert covered(pictures) == covered(event_times.slice_spans(stream))
+    assert covered(pictures) == covered(seen_times.slice_spans(stream))
     assert all(picture.known for picture in pictures)
     assert seen_times.SAME_IMAGES in found.notes and seen_times.BOTH in found.notes
-    assert found.window_us == max(950_000, event_times.duration_us(stream))
+    assert found.window_us == max(950_000, seen_times.duration_us(stream))
 
 
 def test_control_another_event_image_has_no_known_time(scene: Sample, tmp_path: Path) -> None:

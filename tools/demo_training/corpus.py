@@ -20,8 +20,7 @@ from PIL import Image
 from engine.analysis.answer_reading import ATTRIBUTES
 from engine.demo.camera import KINDS
 from engine.demo.scenes import FPS, FRAMES, Scene, render
-from engine.demo.simulator import simulate
-from engine.demo.writing import encode_mp4
+from engine.demo.writing import encode_mp4, simulate
 from engine.media.events import render as draw_events
 from engine.media_options import Split
 from engine.types import Events

@@ -16,10 +16,10 @@ from engine.media_options import Window
 from engine.models.checkpoint import ModelEntry
 from engine.palette import family_colour
 from engine.types import Events, MediaKind, MediaOptions, Sample
-from engine.viewing import event_times, playing, seen_markup, seen_times
-from engine.viewing.event_times import EventRates
+from engine.viewing import playing, seen_markup, seen_times
 from engine.viewing.playing import PlayableClip
 from engine.viewing.seen_markup import RowHead
+from engine.viewing.seen_times import EventRates
 from ui.widgets import choices, contact_sheets, notices
 from ui.widgets.choices import link_of
 from ui.widgets.contact_sheets import BY_FILES
@@ -70,7 +70,7 @@ def rates(sample: Sample | None, models: Sequence[ModelEntry], options: MediaOpt
 @st.cache_data(max_entries=64, show_spinner="Reading the recording …", hash_funcs=BY_FILES)
 def _rates(sample: Sample) -> EventRates:
     assert sample.events is not None
-    return event_times.rates(sample.events)
+    return seen_times.rates(sample.events)
 
 
 def _moved(rates: EventRates, own: Window | None) -> None:
@@ -166,7 +166,7 @@ def _scrubber(sample: Sample, part: Window | None) -> None:
             st.session_state[MOMENT] = min(float(st.session_state.get(MOMENT, 0.0)), last)
             step, title = last / SLIDER_STEPS, "Start of the window (ms)"
             begin = st.slider(title, 0.0, last, step=step, format="%.1f", key=MOMENT)
-        picture, on, off = event_times.window(stream, begin * 1000, length * 1000)
+        picture, on, off = seen_times.window(stream, begin * 1000, length * 1000)
         words = (
             f"{begin:,.1f} to {begin + length:,.1f} ms: {count(on + off, 'event')}, "
             f"{on:,} brighter (red), {off:,} darker (blue)"

@@ -234,9 +234,9 @@ def _explanations(results: Sequence[Result], sample: Sample) -> None:
 def _map(
     _stored: StoredExplanation, _header: Header, _sample: Sample, what: str, stamp: str
 ) -> tuple[Explanation, bytes]:
-    from engine.attribution import heatmap
+    from engine.attribution import occlusion
 
-    return heatmap.mapped(_stored, _header, _sample)
+    return occlusion.mapped(_stored, _header, _sample)
 
 
 def _timeline(results: Sequence[Result]) -> None:

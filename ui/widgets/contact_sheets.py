@@ -11,7 +11,6 @@ from engine import media, settings
 from engine.media import thumbnails
 from engine.media.thumbnails import stamp_of
 from engine.types import EXTENT_WORDS, FRAME_WORDS, OWN, MediaKind, MediaOptions, Sample
-from engine.viewing import picture_sheet
 from ui.widgets.text import count
 
 NOUNS: dict[MediaKind, str] = {"events": "event image", "video": "frame", "image": "frame"}
@@ -39,7 +38,7 @@ def seen(sample: Sample, kind: MediaKind, how: MediaOptions) -> ContactSheet:
         caption = f"{what}: {caption}"
     order = ", in the order of time" if len(found.images) > 1 else ""
     alt = f"What the model sees of {sample.id}: {caption}{order}."
-    sheet = thumbnails.encode(picture_sheet.sheet(found.images))
+    sheet = thumbnails.encode(thumbnails.sheet(found.images))
     return ContactSheet(address(sheet), caption, alt, found.notes)
 
 

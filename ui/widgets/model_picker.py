@@ -9,7 +9,7 @@ import streamlit as st
 
 from engine import palette
 from engine.errors import ModelUnavailable
-from engine.models import checkpoint, quantization, registry, variants
+from engine.models import checkpoint, families, registry, variants
 from engine.models.checkpoint import ModelEntry
 from engine.quoting import joined
 from ui.widgets import links, notices
@@ -141,7 +141,7 @@ def _adding(
 def _changed(entry: ModelEntry) -> list[ModelEntry]:
     """Its variants with one more setting changed: what it is shown, dtype, quantization."""
     base, own = entry.of or entry, {name: getattr(entry, name) for name in variants.WORDS}
-    offered = () if base.quantization else quantization.offered()
+    offered = () if base.quantization else families.quantizations()
     values = {**variants.WORDS, "quantization": offered}
     if base.server:
         values = {"kind": variants.SHOWS}

@@ -22,7 +22,7 @@ from engine.jobs.draft_job import DraftJob
 from engine.jobs.explain_job import ExplainJob
 from engine.jobs.queue import Job
 from engine.jobs.run_job import RunJob
-from engine.media import kinds
+from engine.media import media_files
 from engine.plain_files import advice, reason
 from engine.quoting import listed, quoted, shown
 from engine.storage.provenance import files_of
@@ -33,7 +33,7 @@ MAX_FILES = 64
 MAX_KEPT_MB = 1024  # of earlier files, the newest ones
 FOLDER = "your-files"  # messages name a file by folder and number: your-files/2.npy
 _RUNS = "visit_runs"
-TYPES = tuple(ending[1:] for ending in kinds.READ_SUFFIXES)
+TYPES = tuple(ending[1:] for ending in media_files.READ_SUFFIXES)
 
 
 class Visit:
@@ -67,7 +67,7 @@ def gather(
     files: Sequence[UploadedFile], event_images: bool
 ) -> tuple[Sample | None, tuple[str, ...]]:
     """The sample of the files that can be used, and a sentence for each other file."""
-    from engine.media import own_files
+    from engine.media import media_sources
 
     fitting, refused = within_limits(files)
     here, jobs = visit(), queue.manager().all()
@@ -77,16 +77,16 @@ def gather(
         faults = [
             fault(file.file_id, event_images, *one) for file, one in zip(fitting, kept, strict=True)
         ]
-    sample, rejected = own_files.gather(kept, faults, event_images)
+    sample, rejected = media_sources.own_sample(kept, faults, event_images)
     return sample, (*refused, *rejected)
 
 
 @st.cache_data(max_entries=16 * MAX_FILES, show_spinner=False)
 def fault(file_id: str, event_images: bool, _name: str, _path: Path) -> str:
     """What is wrong with a kept file, "" if nothing; a file is read once."""
-    from engine.media import own_files  # imports the decoders
+    from engine.media import media_sources  # imports the decoders
 
-    return own_files.fault(_name, _path, event_images)
+    return media_sources.own_fault(_name, _path, event_images)
 
 
 def within_limits(files: Sequence[UploadedFile]) -> tuple[list[UploadedFile], list[str]]:

@@ -28,7 +28,7 @@ from engine.benchmark.cluster.cluster_options import ClusterOptions
 from engine.benchmark.cluster.run_session import ClusterExecutor
 from engine.errors import ClusterError
 from engine.media import dataset
-from engine.pipeline.watcher import Watcher
+from engine.pipeline import Watcher
 from engine.storage import run_store
 from engine.storage.plan import Plan
 from engine.types import DecodeConfig

@@ -14,7 +14,7 @@ from engine.benchmark.cluster.run_session import ClusterExecutor
 from engine.benchmark.cluster.workers import MOST_DEATHS
 from engine.errors import BadInput, ClusterError
 from engine.media import dataset
-from engine.pipeline.watcher import Watcher
+from engine.pipeline import Watcher
 from engine.storage import run_store
 from engine.storage.run_store import Run
 from tests import fabricate, recordings

@@ -8,8 +8,8 @@ import numpy as np
 import pytest
 from PIL import Image
 
+from engine.media import thumbnails
 from engine.types import Sample
-from engine.viewing import picture_sheet
 from tests.conftest import picture
 from ui.widgets import contact_sheets
 
@@ -35,8 +35,8 @@ def test_extreme_shapes_have_a_preview_and_a_sheet(tmp_path: Path, size: tuple[i
     Image.new("RGB", size, "red").save(path)
     preview = contact_sheets.preview(Sample(id=f"long{size[0]}", sequence="", images=(path,)))
     assert preview is not None and max(behind(preview).size) <= 320
-    sheet = picture_sheet.sheet([np.zeros((size[1], size[0], 3), dtype=np.uint8)])
-    assert sheet.size == picture_sheet.SHEET
+    sheet = thumbnails.sheet([np.zeros((size[1], size[0], 3), dtype=np.uint8)])
+    assert sheet.size == thumbnails.SHEET
 
 
 def test_a_file_that_is_gone_has_a_stamp_too(tmp_path: Path) -> None:

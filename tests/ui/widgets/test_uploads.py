@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 from engine.errors import BadInput
-from engine.media import kinds
+from engine.media import media_files
 from ui.widgets import uploads
 from ui.widgets.uploads import Visit
 
@@ -36,7 +36,7 @@ def test_the_types_on_offer_are_those_that_are_read() -> None:
     offered += ["bin", "raw", "dat", "aedat4", "h5", "hdf5", "npz", "csv", "txt"]
     assert list(uploads.TYPES) == offered
     for ending in uploads.TYPES:
-        kind = kinds.of(b"", f"a.{ending}")
+        kind = media_files.kind_of(b"", f"a.{ending}")
         assert kind is not None and kind.field in ("clip", "events", "images")
 
 

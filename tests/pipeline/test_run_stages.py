@@ -1,9 +1,10 @@
-"""Log-probabilities of the letters: against the model's own forward(), and what they change."""
+"""The text known after each token; log-probabilities of letters, against the own forward()."""
 
 import math
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import ExitStack
 from dataclasses import replace
+from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
@@ -15,8 +16,8 @@ from transformers import PreTrainedTokenizerFast
 from engine import media
 from engine.models import registry
 from engine.models.adapter import Adapter
-from engine.pipeline import batch_run, letter_scores, single_run
-from engine.pipeline.watcher import Watcher
+from engine.pipeline import Watcher, batch_run, run_stages, single_run
+from engine.pipeline.run_stages import text_ends
 from engine.prompts import choice_question
 from engine.storage.result_rows import ResultRow
 from engine.types import ChoiceForm, DecodeConfig, RunOptions, RunRequest, RunResult, Sample
@@ -27,6 +28,7 @@ CHOICES = ("a car", "a truck", "nothing")
 QUESTION = choice_question("What is ahead?", CHOICES)
 SHORT = DecodeConfig(max_new_tokens=4)
 TINY = ("tiny-eventgpt", "tiny-llava", "tiny-video_llava")
+WORDS = {0: "", 1: " A", 2: " road", 3: ",", 4: " wet", 5: "\n"}
 
 
 def asked(folder: Path, seed: int = 0, form: ChoiceForm = "letters") -> Sample:
@@ -166,32 +168,32 @@ def test_tokens_of_letters_with_and_without_a_space() -> None:
     raw.pre_tokenizer = pre_tokenizers.ByteLevel(add_prefix_space=False)
     raw.decoder = decoders.ByteLevel()
     tokenizer = PreTrainedTokenizerFast(tokenizer_object=raw)
-    assert set(letter_scores.letter_tokens(tokenizer, "A")) == {0, 3}
-    assert letter_scores.letter_tokens(tokenizer, "B") == (1,)
-    assert letter_scores.letter_tokens(tokenizer, "C") == ()  # control
+    assert set(run_stages.letter_tokens(tokenizer, "A")) == {0, 3}
+    assert run_stages.letter_tokens(tokenizer, "B") == (1,)
+    assert run_stages.letter_tokens(tokenizer, "C") == ()  # control
 
 
 def test_a_tokenizer_without_letters_gives_a_note(
     adapter: Adapter, sample: Sample, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(
-        letter_scores, "letter_tokens", lambda _, letter: (7,) if letter == "A" else ()
+        run_stages, "letter_tokens", lambda _, letter: (7,) if letter == "A" else ()
     )
     result = go(adapter, sample)
     assert result.letter_logprobs is None
-    assert letter_scores.NO_TOKENS.format(letters="B, C") in result.notes
+    assert run_stages.NO_TOKENS.format(letters="B, C") in result.notes
 
 
 def test_the_probabilities_of_a_letters_tokens_are_added(
     adapter: Adapter, sample: Sample, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     tokens = {"A": (5, 6), "B": (7,), "C": (8, 9)}
-    monkeypatch.setattr(letter_scores, "letter_tokens", lambda _, letter: tokens[letter])
+    monkeypatch.setattr(run_stages, "letter_tokens", lambda _, letter: tokens[letter])
     chances = torch.full((1, 20), 0.001)
     chances[0, 5:10] = torch.tensor([0.2, 0.3, 0.1, 0.15, 0.15])
     chances[0, 0] = 1 - chances[0, 1:].sum()
     scores = chances.log() + 7
-    found = letter_scores.read(adapter, request(adapter, sample), lambda: scores, [])
+    found = run_stages.letter_logprobs(adapter, request(adapter, sample), lambda: scores, [])
     assert found == pytest.approx({"A": math.log(0.5), "B": math.log(0.1),
                                    "C": math.log(0.3)}, abs=1e-5)  # fmt: skip
 
@@ -203,11 +205,46 @@ def test_scores_that_are_unknown_or_excluded_give_a_note(adapter: Adapter, sampl
     excluded[0, 1] = 0.0
     for scores in (None, excluded):
         notes = list[str]()
-        found = letter_scores.read(adapter, own, lambda scores=scores: scores, notes)
-        assert found is None and notes == [letter_scores.NO_SCORES]
+        found = run_stages.letter_logprobs(adapter, own, lambda scores=scores: scores, notes)
+        assert found is None and notes == [run_stages.NO_SCORES]
 
 
 @pytest.fixture(autouse=True, scope="module")
 def _freed() -> Iterator[None]:
     yield
     tiny.unload_all()
+
+
+class Written:
+    """A tokenizer in Python: only its decode() is known."""
+
+    def __init__(self, decode: Callable[[Sequence[int]], str]) -> None:
+        self._decode = decode
+
+    def decode(self, ids: Sequence[int], skip_special_tokens: bool) -> str:
+        assert skip_special_tokens
+        return self._decode(ids)
+
+
+BY_WORDS = Written(lambda ids: "".join(WORDS[token] for token in ids))
+
+
+def shown(text: str, ends: Sequence[int]) -> list[str]:
+    return [text[start:end] for start, end in pairwise((0, *ends))]
+
+
+def test_each_token_adds_its_own_text_and_the_end_adds_none() -> None:
+    ends = text_ends(BY_WORDS, [1, 2, 3, 4, 5, 0])
+    assert shown("A road, wet", ends) == ["A", " road", ",", " wet", "", ""]
+    assert text_ends(BY_WORDS, []) == () and text_ends(BY_WORDS, [0, 5]) == (0, 0)
+
+
+def test_a_character_of_several_tokens_appears_with_its_last_one() -> None:
+    """Bytes, as tokenizers have them for rare characters."""
+    alphabet = {one: number for number, one in enumerate(pre_tokenizers.ByteLevel.alphabet())}
+    raw = Tokenizer(models.BPE(alphabet, []))
+    raw.pre_tokenizer = pre_tokenizers.ByteLevel(add_prefix_space=False)
+    raw.decoder = decoders.ByteLevel()
+    ids = raw.encode("a🚗b").ids
+    ends = text_ends(PreTrainedTokenizerFast(tokenizer_object=raw), ids)
+    assert shown("a🚗b", ends) == ["a", "", "", "", "🚗", "b"]

@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from engine.demo.simulator import simulate
+from engine.demo.writing import simulate
 
 
 def grey(levels: list[int], height: int = 40, width: int = 50) -> np.ndarray:
