@@ -194,11 +194,13 @@ def _add_server(options: argparse.Namespace) -> int:
 
 
 def _download(options: argparse.Namespace) -> int:
+    from engine.models import hub
+
     entry = registry.entry(options.model)
     to = settings.expand(options.to) if options.to else None
     if entry.folder is None:
         say(f"{entry.name}: downloading {entry.checkpoint} ...")
-    print(printable(str(new_entry.fetch(entry, to))))
+    print(printable(str(hub.fetch(entry, to))))
     if to is not None:
         say(f"{entry.name}: set checkpoint = {to.as_posix()!r} in models.toml to use it.")
     return 0

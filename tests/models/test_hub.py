@@ -13,7 +13,7 @@ from huggingface_hub import constants, errors
 
 from engine.__main__ import main
 from engine.errors import ModelUnavailable
-from engine.models import new_entry as download
+from engine.models import hub as download
 from engine.models import registry
 from tests.models.conftest import hub_snapshot
 
