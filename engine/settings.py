@@ -21,6 +21,7 @@ PROJECT = Path(__file__).resolve().parent.parent
 INSTALLED = not (PROJECT / "pyproject.toml").is_file()  # from a wheel: nothing is written there
 COMMAND = "stagescope" if INSTALLED else "python -m engine"  # as sentences name it
 MODELS = "models.toml"
+DEMO = "demo-dataset"  # the folder's name
 VARIABLES = {
     "cache_dir": "STAGESCOPE_CACHE_DIR",
     "runs_dir": "STAGESCOPE_RUNS_DIR",
@@ -50,7 +51,7 @@ class Settings:
     @property
     def demo_dir(self) -> Path:
         """The folder of the demo dataset, which is created on first use."""
-        return self.cache_dir / "demo-dataset"
+        return self.cache_dir / DEMO
 
 
 def load() -> Settings:

@@ -73,7 +73,7 @@ def add(commands: Any) -> None:
         **common.option_flags(public.BENCHED, Plan),
         "--batch": flag(int, "samples per batch (default: 1); only whole batches are timed"),
         "--stop-after": flag(int, stop_after),
-        "--out": flag(Path, "folder of the run (default: in the runs folder)"),
+        "--out": flag(Path, "folder of the run (default: in the runs folder, which Results lists)"),
         "--resume": flag(str, "resume a run: its folder or name", form="RUN"),
         "--force": flag(bool, "resume although something has changed"),
         "--against": flag(Path, AGAINST_HELP, form="CHECKOUT"),
@@ -136,7 +136,8 @@ def _run(options: argparse.Namespace) -> int:
     except KeyboardInterrupt:
         again = ["--resume", str(job.folder), *(cluster.flags if cluster else ())]
         how = f"{settings.COMMAND} bench {shlex.join(again)}"
-        resumable = job.folder and not options.turns
+        there = job.folder is not None and (job.folder / run_header.HEADER).exists()
+        resumable = there and not options.turns
         common.say(f"Stopped. Resume with: {how}" if resumable else "Stopped.")
         return 130
     from engine.report import document

@@ -11,6 +11,7 @@ from engine.errors import BadInput
 from engine.media_options import check_range, sweep_text
 from engine.prompts import check_question
 from engine.quoting import cut, quoted
+from engine.settings import DEMO
 from engine.types import OFFERED, OPTIONS, CachePolicy, RunOptions, value_of
 
 Order = Literal["auto", "sequential", "interleaved"]
@@ -164,7 +165,9 @@ def flags(plans: Sequence[Plan], root: str, every: Sequence[str] = ()) -> Iterat
     differs from the defaults.  `every`: the dataset's samples.  If the plan's are not the first of
     them, or they are not known, the ids are expected in the file IDS, one on each line."""
     plan = plans[0] if plans[0].perturb else replace(plans[0], perturb_seed=0)
-    yield from ("--dataset", root, "--models", ",".join(plan.models))
+    if root != DEMO:  # which is the default
+        yield from ("--dataset", root)
+    yield from ("--models", ",".join(plan.models))
     if plan.samples != tuple(every):
         first = plan.samples == tuple(every[: len(plan.samples)])
         yield from ("--samples", str(len(plan.samples))) if first else ("--ids", IDS)

@@ -73,6 +73,10 @@ def test_a_stopped_run_is_resumed_on_its_cluster(
         raise KeyboardInterrupt
 
     monkeypatch.setattr(public, "ran", stopped)
-    code, _, err = call(*bench(root, "--executor", "ray", "--workers", "2"))
+    command = bench(root, "--executor", "ray", "--workers", "2")
+    assert call(*command)[::2] == (130, "Stopped.\n")  # before the run's folder was made
+    folder.mkdir()
+    (folder / "run.json").touch()
+    code, _, err = call(*command)
     words = f"bench --resume {folder} --executor ray --address local --workers 2"
     assert code == 130 and words in err

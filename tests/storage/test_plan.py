@@ -7,7 +7,7 @@ import pytest
 
 from engine.errors import BadInput, StoreError
 from engine.storage import run_header
-from engine.storage.plan import DEFAULTS, Plan
+from engine.storage.plan import DEFAULTS, Plan, flags
 from tests import fabricate
 
 
@@ -73,3 +73,9 @@ def test_no_setting_of_a_plan_is_forgotten() -> None:
     apart.add("perturb_seed")  # named with the perturbation
     named = {one.name for one in fields(Plan)} - apart
     assert named <= set(DEFAULTS)
+
+
+def test_a_command_names_its_dataset_unless_it_is_the_default_one() -> None:
+    made = Plan(("m",), ("a",))
+    assert [*flags([made], "set", ["a"])] == ["--dataset", "set", "--models", "m"]
+    assert [*flags([made], "demo-dataset")] == ["--models", "m", "--ids", "ids.txt"]
