@@ -34,7 +34,7 @@ from engine.decoding.decode import Decoder
 from engine.decoding.generation_rules import AnswerRules
 from engine.decoding.llama import Layer, Llama, rms_norm, rotate
 from engine.errors import SettingsError
-from engine.machine import device
+from engine.machine.device import forget, release
 from engine.types import DecodeConfig
 
 COMPILER = "inductor"
@@ -206,10 +206,10 @@ class CompiledStep(nn.Module):
             self._rooms[size] = self._open(size)
         except Exception as error:  # noqa: BLE001 - any compiler error; eager still works
             self.failure = _reason(error)
-            device.forget(error)
+            forget(error)
             self._rooms.clear()
             self._room = self._step = None
-            device.release()
+            release()
             return 0.0
         while len(self._rooms) > BUCKETS:
             self._rooms.popitem(last=False)

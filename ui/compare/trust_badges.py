@@ -87,7 +87,8 @@ def badges(row: ResultRow, loads: Sequence[MachineLoad | None] = ()) -> list[Bad
     if row.served:
         told = "; ".join(f"{name}: {value}" for name, value in row.served.told.items())
         word = f" In its own words: {escape(told)}." if told else ""
-        found *= row.standing.state != "unverified"
+        if row.standing.state == "unverified":
+            found.clear()
         found.append(("the server's word", "blue", SERVED_HELP.format(row.served.host) + word))
     for name, span in (row.batch_spans if row.batch > 1 else row.spans).items():
         if span is not None and span.source == "cached":
