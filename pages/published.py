@@ -11,8 +11,7 @@ import streamlit as st
 from engine import settings
 from engine.palette import STAGE_COLOURS
 from engine.published.claims import published_report
-from engine.published.claims.headlines import Headline
-from engine.published.claims.waterfall import named, waterfall
+from engine.published.claims.headlines import Headline, named, waterfall
 from engine.published.read import ResultFile, file_summary, imported_sets
 from engine.quoting import listed, times
 from engine.report import charts

@@ -1,10 +1,12 @@
-"""Three published claims about EventGPT beside the evidence of imported files.
+"""Three published claims about EventGPT beside the evidence of imported files, and the parts of the
+difference of two models' mean totals.
 
 The claims come from the benchmark's design documents.  A ratio is the other model's time divided by
 EventGPT's: the ratio of means, and the median over clips (each clip counts once, by the median of
 its samples) with its exact interval.  A ratio whose units are in doubt is no evidence.
 """
 
+import math
 import statistics
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -12,11 +14,11 @@ from typing import Literal, NamedTuple
 
 from engine.analysis.acceptance import amount
 from engine.analysis.statistics import MIN_CLUSTERS, Interval, median_interval
+from engine.palette import UNACCOUNTED
 from engine.published.audit import RULES
 from engine.published.audit.findings import SEARCHES
-from engine.published.claims.waterfall import named, waterfall
 from engine.published.read import answer_pairs
-from engine.published.read.record_types import NAMES, AnswerRecord, ResultFile
+from engine.published.read.record_types import NAMES, AnswerRecord, ResultFile, milliseconds
 from engine.published.read.who_answered import KEY_FAMILY, speaks_of_eventgpt
 from engine.quoting import precise_ms
 
@@ -26,6 +28,10 @@ LIMITS = ("max_new_tokens", "max_tokens")
 IMPLAUSIBLE = 100.0  # times as fast: mixed seconds and milliseconds are more likely
 ClaimOutcome = Literal["supported", "not supported", "cannot be judged"]
 ClaimTime = Callable[[AnswerRecord], float | None]
+ROUNDING_MS = 0.05  # less is not shown
+Parts = dict[str, float]  # ms by part of a run
+# a part that one model does not time separately -> the parts that may include it
+_HELD_BY = {"vision": ("prefill", "decode"), "prefill": ("decode",)}
 
 
 def _total(record: AnswerRecord) -> float | None:
@@ -271,3 +277,113 @@ def _findings(file: ResultFile, rules: Sequence[str]) -> Iterator[str]:
 def _ratios(file: ResultFile, tokens: float, per_token: float) -> str:
     after = " after the first" if file.group.first_token_in_prefill else ""
     return f"{tokens:.2f}x the tokens at {per_token:.2f}x the time per token{after}"
+
+
+@dataclass(frozen=True)
+class Waterfall:
+    """From the other model's mean total to EventGPT's; the parts add up to the difference.  parts:
+    milliseconds per sample that EventGPT saves (negative: it takes longer).  per_token_ratio counts
+    the tokens that the decoding times cover."""
+
+    slow: str
+    fast: str
+    slow_ms: float
+    fast_ms: float
+    parts: Parts
+    tokens_ratio: float | None
+    per_token_ratio: float | None
+
+    @property
+    def nonsense(self) -> str:
+        """Why the parts are implausible: one of them is more than the whole time; "" if none is."""
+        whole = max(self.slow_ms, self.fast_ms)
+        sizes = {abs(ms): name for name, ms in reversed(self.parts.items())}
+        worst = max(sizes, default=0.0)
+        if worst <= whole:
+            return ""
+        return (
+            f"These counts and times give implausible parts: {sizes[worst]!r} alone would be "
+            f"{worst:,.0f} ms of a total of {whole:,.0f} ms."
+        )
+
+
+def named(file: ResultFile, model: str, corrected: bool, key: bool = False) -> str:
+    """Corrected: the model's name by the evidence, if there is any.  Recorded: the label, with a
+    mark if the evidence contradicts it.  key: with the file's key if it differs."""
+    identity = file.identities.get(model)
+    if identity is None:
+        return model
+    name = NAMES.get(identity.family or "", identity.claimed) if corrected else identity.claimed
+    own = f" ({model})" if key and not name.lower().endswith(model.lower()) else ""
+    disputed = ", label disputed" if identity.agrees is False and not corrected else ""
+    return f"{name}{own}{disputed}"
+
+
+def waterfall(file: ResultFile, corrected: bool = True) -> Waterfall | None:
+    """The parts of the difference of the mean totals, over all records of both models.
+
+    Decoding is split at EventGPT's own speed: fewer tokens first, then time per token.  If one
+    model does not time a stage separately, the stage is compared together with the stage that
+    includes it, or is a part of one model only.  "unaccounted" is total minus stages.  None if
+    totals, stages or token counts of either model are missing.
+    """
+    if not file.draft or file.status != "ok":
+        return None
+    fast, slow = (_means(file, model, corrected) for model in (file.draft, file.target))
+    if fast is None or slow is None:
+        return None
+    (mine_ms, mine, fast_tokens), (theirs_ms, theirs, slow_tokens) = fast, slow
+    for part, holders in _HELD_BY.items():
+        held = next((name for name in holders if name in theirs and name in mine), "")
+        if held and (part in theirs) != (part in mine):
+            both = "prefill + vision" if held == "prefill" else f"{part} + {held}"
+            theirs, mine = (_merged(parts, part, held, both) for parts in (theirs, mine))
+    saved = {}
+    for part in {**theirs, **mine}:
+        name = part if part in theirs and part in mine else f"{part}, timed for one model only"
+        saved[name] = theirs.get(part, 0.0) - mine.get(part, 0.0)
+    per_token = None
+    counts = [answer_pairs.covered(file, tokens) for tokens in (slow_tokens, fast_tokens)]
+    decode_slow, decode_fast = theirs.get("decode"), mine.get("decode")
+    if decode_slow is not None and decode_fast is not None:
+        whole = saved.pop("decode")
+        if decode_slow and decode_fast and min(counts) > 0:
+            each = decode_fast / counts[1]
+            per_token = decode_slow / counts[0] / each
+            saved["fewer tokens"] = (slow_tokens - fast_tokens) * each
+            saved["time per token"] = decode_slow - counts[0] * each
+        else:
+            saved["decode"] = whole
+    rest = theirs_ms - mine_ms - math.fsum(saved.values())
+    if abs(rest) > ROUNDING_MS:
+        saved[UNACCOUNTED] = rest
+    return Waterfall(
+        slow=named(file, file.target, corrected),
+        fast=named(file, file.draft, corrected),
+        slow_ms=theirs_ms,
+        fast_ms=mine_ms,
+        parts=saved,
+        tokens_ratio=slow_tokens / fast_tokens,
+        per_token_ratio=per_token,
+    )
+
+
+def _merged(parts: Parts, part: str, held: str, both: str) -> Parts:
+    """With a stage merged, because only one model separates it."""
+    sums = {**parts, held: parts[held] + parts.get(part, 0.0)}
+    return {both if name == held else name: ms for name, ms in sums.items() if name != part}
+
+
+def _means(file: ResultFile, model: str, corrected: bool) -> tuple[float, Parts, float] | None:
+    """(mean total ms, mean ms by part, mean tokens)."""
+    records = file.of(model, corrected)
+    tokens = [record.tokens for record in records if record.tokens is not None]
+    parts: Parts = {}
+    for key, part in file.group.stages.items():
+        if values := [record.times[key] for record in records if key in record.times]:
+            ms = milliseconds(key, statistics.fmean(values))
+            parts["decode" if part == "steps" else part] = ms
+    total = parts.pop("total", 0.0)
+    if not total or not parts or not any(tokens):
+        return None
+    return total, parts, statistics.fmean(tokens)

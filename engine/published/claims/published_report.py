@@ -6,8 +6,7 @@ from collections.abc import Callable, Mapping, Sequence
 
 from engine.analysis.acceptance import Acceptance, Range, amount
 from engine.published.audit import SEVERITIES, audit
-from engine.published.claims.headlines import Headline, headlines
-from engine.published.claims.waterfall import named, waterfall
+from engine.published.claims.headlines import Headline, headlines, named, waterfall
 from engine.published.read import answer_pairs, file_summary
 from engine.published.read.file_summary import AVERAGES
 from engine.published.read.record_types import ResultFile, milliseconds

@@ -7,8 +7,7 @@ from typing import Any
 
 import pytest
 
-from engine.published.claims.headlines import Headline, headlines
-from engine.published.claims.waterfall import waterfall
+from engine.published.claims.headlines import Headline, headlines, waterfall
 from engine.published.read import answer_pairs
 from tests.published.read import synthetic as made
 from tests.published.read.synthetic import read
