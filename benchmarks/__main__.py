@@ -11,8 +11,8 @@ import sys
 
 from benchmarks.machine import say
 
-NAMES = ("video", "events", "event_readers", "preprocessing", "stages", "decoding",
-         "drafting", "batches", "families", "served", "app", "growth", "scaling", "loaded",
+NAMES = ("video", "events", "event_readers", "stages", "decoding", "drafting",
+         "batches", "families", "served", "app", "growth", "scaling", "loaded",
          "planted", "intervals", "attribution", "gate")  # fmt: skip
 
 

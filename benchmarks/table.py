@@ -18,8 +18,8 @@ HEAD = (
     "# Measured speed\n\nWritten by `python -m benchmarks.table --write`. "
     "[Speed](../../docs/speed.md) says how to read it.\n"
 )
-ORDER = ("video", "events", "event_readers", "preprocessing", "stages", "decoding",
-         "drafting", "batches", "families", "served", "app", "growth")  # fmt: skip
+ORDER = ("video", "events", "event_readers", "stages", "decoding", "drafting",
+         "batches", "families", "served", "app", "growth")  # fmt: skip
 NONE = (
     "## Accelerators\n\nNo accelerator has been measured yet. "
     "`python -m benchmarks.accelerator --out FOLDER` measures one, "

@@ -20,7 +20,7 @@ from transformers import (
     VideoLlavaImageProcessor,
 )
 
-from engine.models import auto_processor, registry
+from engine.models import registry
 from engine.models.adapter import Adapter
 from engine.models.eventgpt import EventGPT, EventGPTConfig
 
@@ -159,7 +159,6 @@ def with_processor(adapter: Adapter, image_processor: Any) -> Adapter:
     """The same loaded model with another image processor."""
     made = adapter.remade(adapter.info)
     made.image_processor = image_processor
-    made._plain = auto_processor.known_settings(image_processor)
     made._processor = made.processor_digest()
     return made
 

@@ -96,7 +96,6 @@ class Adapter(ABC):
             code.update(file.read_bytes())
         libraries = f"torch{torch.__version__}-transformers{transformers.__version__}"
         self.code = f"{code.hexdigest()}-{libraries}"
-        self._plain = auto_processor.known_settings(image_processor)
         self._processor = self.processor_digest()
 
     def remade(self, info: ModelInfo, notes: Sequence[str] = ()) -> Adapter:
@@ -232,8 +231,7 @@ class Adapter(ABC):
 
     def pixels(self, images: Sequence[Image]) -> torch.Tensor:
         """T images [H, W, 3] -> [T, 3, S, S] float32."""
-        plain = self._plain.pixels(images) if self._plain else None
-        return auto_processor.values(self.image_processor, images) if plain is None else plain
+        return auto_processor.values(self.image_processor, images)
 
     def visual_places(self, ids: torch.Tensor) -> torch.Tensor:
         """Which of these ids stand for visual rows."""

@@ -9,7 +9,6 @@ from transformers import CLIPVisionModel, LlavaModel
 
 from engine.media import video
 from engine.models.adapter import Adapter
-from engine.models.auto_processor import ProcessorSettings
 from engine.models.eventgpt import EventGPT, EventGPTAdapter, EventGPTModel
 from engine.models.llava import LlavaAdapter, PlaceholderAdapter
 from tests.faults.fault import LONG_S, Patch, fault, replaces
@@ -76,10 +75,9 @@ def features_ignored(embed: Any, self: Any, prepared: Any, features: Any) -> Any
     return embed(self, prepared, features.changed(torch.zeros_like))
 
 
-@replaces(ProcessorSettings, "pixels")
+@replaces(Adapter, "pixels")
 def pixels_shifted(pixels: Any, *given: Any) -> Any:
-    found = pixels(*given)
-    return None if found is None else found.roll(1, -1)
+    return pixels(*given).roll(1, -1)
 
 
 @replaces(LlavaAdapter, "generate")
@@ -136,7 +134,7 @@ FAULTS = (
           "Features are given, and the pictures are encoded again all the same."),
     fault("features ignored", "llava", "sight equal_decoupled", features_ignored, LLAVA,
           "Zeros stand in the prompt instead of the visual rows."),
-    fault("pixels shifted", "llava", "pixels", pixels_shifted, "models/test_pixels",
+    fault("pixels shifted", "llava", "pixels", pixels_shifted, "models/test_processors",
           "All pixels are shifted by one, in all ways."),
     fault("generate raises", "llava", "answer", generate_raises, LLAVA,
           "The model's own generate() raises."),

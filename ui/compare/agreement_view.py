@@ -2,6 +2,7 @@
 and the known answer of the sample, which nothing tells before somebody asks for it."""
 
 from collections.abc import Sequence
+from html import escape as escape_html
 
 import streamlit as st
 from markupsafe import Markup
@@ -16,7 +17,7 @@ from engine.quoting import joined
 from engine.report.blocks import ReportTable
 from engine.types import Sample
 from ui.compare import run_bars
-from ui.widgets import blocks, choices, marked_text, notices
+from ui.widgets import blocks, choices, notices
 from ui.widgets.text import count, escape
 
 WORDS = "compare_words"  # in the URL
@@ -95,7 +96,7 @@ def section(compared: Sequence[ComparedModel], sample: Sample) -> None:
             keys, titles = ("compare_words_a", "compare_words_b"), ("First answer", "Second answer")
             first, second = choices.two(list(answers), (first, second), keys, titles)
         pair = (first, answers[first]), (second, answers[second])
-        marked_text.difference(*pair, "agreement_words")
+        difference(*pair, "agreement_words")
 
 
 def _attributes(compared: Sequence[ComparedModel], known: bool) -> None:
@@ -151,3 +152,28 @@ def statement(one: Statement) -> str:
         'title="{word}"><span class="proof-symbol">{symbol}</span>{value}</span>'
     )
     return mark.format(symbol=symbol, style=style, word=word, value=value) if symbol else value
+
+
+def difference(first: tuple[str, str], second: tuple[str, str], key: str) -> None:
+    """The difference of two (label, answer) pairs, what the marks mean, and the overlap."""
+    texts = first[1], second[1]
+    st.html(merged(*texts))
+    shared = agreement.word_f1(*texts)
+    alike = "neither answer has a word" if shared is None else f"{agreement.NAME} {shared:.3f}"
+    notices.small(
+        f"Struck through: only in {first[0]}. Underlined: only in {second[0]}. "
+        f"Overlap: {alike}. This does not say which answer is right.",
+        key,
+    )
+
+
+@st.cache_data(max_entries=64, show_spinner=False)
+def merged(first: str, second: str) -> str:
+    """HTML of both texts merged, escaped; what only one of them has is marked."""
+    tags = {"both": "span", "first": "del", "second": "ins"}
+    pieces = ""
+    for holder, text in agreement.difference(first, second):
+        # The start of one text may follow words of the other.
+        gap = " " if pieces and not text[:1].isspace() else ""
+        pieces += f"{gap}<{tags[holder]}>{escape_html(text)}</{tags[holder]}>"
+    return f'<div class="words-between">{pieces or "Both answers are empty."}</div>'

@@ -1,6 +1,8 @@
 """The section "Draft" of the Compare page: speculative decoding with a model or prompt lookup."""
 
+from collections import Counter
 from collections.abc import Sequence
+from html import escape as escape_html
 
 import streamlit as st
 
@@ -9,11 +11,11 @@ from engine.analysis.drafting import DraftReport
 from engine.jobs.draft_job import DraftJob
 from engine.models import registry
 from engine.models.checkpoint import ModelEntry
-from engine.pipeline.drafts import LOOKUP, MAX_GAMMA, DraftRequest
+from engine.pipeline.drafts import LOOKUP, MAX_GAMMA, AnswerPiece, DraftRequest
 from engine.prompts import OFF_SCRIPT
-from engine.quoting import NONE, times
+from engine.quoting import NONE, printable, times
 from engine.types import RunOptions, Sample
-from ui.widgets import choices, followed_runs, marked_text, notices, uploads
+from ui.widgets import choices, followed_runs, notices, uploads
 from ui.widgets.followed_runs import Followed
 from ui.widgets.text import escape, name_of
 
@@ -42,6 +44,13 @@ FIGURES = {
     "predictions assume that a pass over several tokens costs as much as one token.",
     "Whole run": "As Measured, but from the start of the run, including the draft model's own "
     "pictures and prefill.",
+}
+# The states of a token of a drafted answer; each has its own underline, so that colours need not
+# be seen.
+DRAFTED = {
+    "accepted": "drafted and accepted",
+    "rejected": "drafted and rejected: not part of the answer",
+    "own": "the target's own",
 }
 
 
@@ -105,8 +114,8 @@ def _ended(job: DraftJob) -> None:
             st.metric(name, escape(value), help=FIGURES[name], width="content")
     tried = job.report.samples[0]
     notices.each(tried.notes, "draft_note")
-    st.html(marked_text.drafted_html(tried.marks))
-    notices.small(marked_text.drafted_words(tried.marks), "draft_counts")
+    st.html(drafted_html(tried.marks))
+    notices.small(drafted_words(tried.marks), "draft_counts")
     if (found := tried.difference) is None:
         notices.small("The drafted answer equals the target's own, token by token.", "draft_equal")
     else:
@@ -138,3 +147,24 @@ def figures(found: DraftReport) -> dict[str, str]:
 
 def _number(value: float | None) -> str:
     return NONE if value is None else f"{value:.2f}"
+
+
+def drafted_html(marks: Sequence[AnswerPiece]) -> str:
+    """Legend and text of a drafted answer; rejected tokens are struck through."""
+    tags = {"rejected": "del"}
+    legend = "".join(
+        f'<span><b class="painted-{state}">{"<del>abc</del>" if state in tags else "abc"}</b> '
+        f"{words}</span>"
+        for state, words in DRAFTED.items()
+    )
+    pieces = ""
+    for mark in marks:
+        tag, title = tags.get(mark.state, "span"), DRAFTED[mark.state]
+        text = escape_html(printable(mark.text))
+        pieces += f'<{tag} class="painted-{mark.state}" title="{title}">{text}</{tag}>'
+    return f'<div class="painted-legend">{legend}</div><div class="painted">{pieces}</div>'
+
+
+def drafted_words(marks: Sequence[AnswerPiece]) -> str:
+    counts = Counter[str](mark.state for mark in marks)
+    return "; ".join(f"{words}: {counts[state]:,}" for state, words in DRAFTED.items())

@@ -26,10 +26,10 @@ from engine.storage.result_rows import ResultRow
 from engine.storage.run_header import Header
 from engine.storage.run_store import Run
 from engine.types import Sample
-from ui.compare import explain_panel, trust_badges
+from ui.compare import agreement_view, explain_panel, trust_badges
 from ui.results import sample_list
 from ui.results.opened_runs import OpenedRuns
-from ui.widgets import choices, contact_sheets, dataset_picker, marked_text, notices
+from ui.widgets import choices, contact_sheets, dataset_picker, notices
 from ui.widgets.text import escape
 
 PER_ROW = 3
@@ -101,7 +101,7 @@ def show(opened: OpenedRuns, name: str) -> None:
         st.subheader("Word by word", anchor=False)
         labels = list(answers)
         a, b = choices.two(labels, (labels[0], labels[1]), ("results_first", "results_second"))
-        marked_text.difference((a, answers[a]), (b, answers[b]), "results_words")
+        agreement_view.difference((a, answers[a]), (b, answers[b]), "results_words")
 
 
 def result_of(opened: OpenedRuns, line: dict[Any, Any]) -> Result:

@@ -147,3 +147,9 @@ def test_no_statement_and_a_contradiction_in_itself_are_no_tick(answer: str) -> 
     ]
     found = agreement_view.statement(row.statements[0])
     assert found == "not said" if not answer else "the answer contradicts itself" in found
+
+
+def test_an_answer_is_no_html() -> None:
+    found = agreement_view.merged("<script>x</script>", "<img src=y>")
+    assert "<script" not in found and "<img" not in found
+    assert "Both answers are empty" in agreement_view.merged("", "")
