@@ -25,8 +25,6 @@ CUT = "compare_cut"
 
 @dataclass(frozen=True)
 class CompareChoice:
-    """The current values of all widgets."""
-
     sample: Sample | None
     models: tuple[ModelEntry, ...]
     question: str

@@ -78,7 +78,6 @@ def show(entry: ModelEntry) -> None:
 
 
 def heading(entry: ModelEntry) -> None:
-    """A model's name, and whether it is a demo."""
     with st.container(horizontal=True, vertical_alignment="center", gap="small"):
         st.subheader(escape(entry.label), anchor=False, width="content")
         if entry.demo:

@@ -207,7 +207,6 @@ def places(box: Box, grid: int) -> list[tuple[int, int]]:
 
 
 def place(box: Box) -> str:
-    """Where the centre of a box is, in words."""
     x, y = (box[0] + box[2]) / 2, (box[1] + box[3]) / 2
     across = ("left", "middle", "right")[min(int(3 * x), 2)]
     down = ("top", "middle height", "bottom")[min(int(3 * y), 2)]

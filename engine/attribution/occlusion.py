@@ -36,8 +36,6 @@ SHARP = 480  # pixels: smaller pictures are enlarged for a sheet, so that edges 
 
 @dataclass(frozen=True, eq=False)
 class Occlusion:
-    """The changed versions of one sample's pictures."""
-
     plain: Media
     fill: Fill = "blur"
     raw: bool = False  # the pictures are drawn from raw events
@@ -158,7 +156,6 @@ def neutral(picture: Image) -> Image:
 
 
 def emptied(picture: Image) -> Image:
-    """An event picture without events, in the same size."""
     return np.full_like(picture, BACKGROUND)
 
 

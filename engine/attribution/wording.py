@@ -64,7 +64,6 @@ def moment(one: MomentLoss) -> str:
 
 
 def plain(found: Explanation) -> str:
-    """How likely the words are with the whole input."""
     return (
         f"Log-probability of the words with the whole input: {nats_text(found.logprob)}; "
         f"probability of their least likely token: {found.chance.probability:.2g}."
@@ -72,7 +71,6 @@ def plain(found: Explanation) -> str:
 
 
 def how(found: Explanation) -> str:
-    """What was removed, and how often."""
     options = found.request.options
     grid = f"cells of {options.grid} x {options.grid}"
     coarse = f", after a first map of {options.coarse} x {options.coarse}" if options.coarse else ""

@@ -257,7 +257,6 @@ class CompiledStep(nn.Module):
         self._room.held.fill_(context + config.min_new_tokens - 1)
 
     def next(self, ids: list[int]) -> int:
-        """The id that follows these new ones."""
         assert self._rules is not None  # start() comes first
         scores, best = self(ids[-1])
         if self._rules.config.greedy and not self._rules.processors:

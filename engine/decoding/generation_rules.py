@@ -35,12 +35,10 @@ _SAMPLING = ("temperature", "top_p", "top_k")
 
 
 def refused(settings: Mapping[str, Any]) -> str | None:
-    """The first setting that is not supported, or None."""
     return next((name for name in _REFUSED if _acts(settings, name)), None)
 
 
 def followed(settings: Mapping[str, Any]) -> dict[str, Any]:
-    """The supported settings that have an effect, by name."""
     return {name: settings[name] for name in FOLLOWED if _acts(settings, name)}
 
 

@@ -173,7 +173,6 @@ def kind(environment: Mapping[str, object]) -> str:
 
 @lru_cache(maxsize=1)
 def processor() -> str:
-    """The processor's name, or its architecture."""
     cpu = Path("/proc/cpuinfo")
     lines = cpu.read_text(errors="replace").splitlines() if cpu.is_file() else []
     named = next((line.partition(":")[2].strip() for line in lines if "model name" in line), "")

@@ -108,7 +108,6 @@ def different(a: MachineLoad, b: MachineLoad) -> bool:
 
 
 def _apart(a: float | None, b: float | None, most: float) -> bool:
-    """Whether both are known and differ by more than `most`."""
     return a is not None and b is not None and abs(a - b) > most
 
 
@@ -254,5 +253,4 @@ class ThreadWait:
 
 
 def since(start: float | None, end: float | None) -> float | None:
-    """end - start, or None if one of them is not known."""
     return None if start is None or end is None else end - start

@@ -74,7 +74,6 @@ def _asks(layout: Layout, records: list[Any], *more: str) -> bool:
 
 
 def _left_out(layout: Layout, file: Path, parts: list[QuestionList]) -> str:
-    """The sentence about a file without questions."""
     keys = [list(one) for part in parts for one in part.records if isinstance(one, dict)]
     has = f"records with the keys {listed(map(str, keys[0]))}" if keys else "no records"
     names = [f"{what} ({listed(layout[what].split())})" for what in ("question", "file")]

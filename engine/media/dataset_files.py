@@ -225,8 +225,6 @@ def plain_text(value: object) -> str:
 
 
 class Samples:
-    """The samples of a dataset in order, while its lists are read."""
-
     def __init__(self, root: Root) -> None:
         self.root = root
         self.found: dict[str, Sample] = {}

@@ -34,7 +34,6 @@ _NO_RECORDING = re.compile(r"rectify_map\.(h5|hdf5)|(readme|licen[sc]e|requireme
 
 
 def recordings(root: Root) -> Dataset | None:
-    """A sample per event file; None if there is no event file."""
     files, samples = event_files(root), Samples(root)
     counts = Counter(map(root.short_name, files))
     for path in files:

@@ -37,7 +37,6 @@ Counts = npt.NDArray[np.int64]
 
 
 def late(times: Times) -> int:
-    """By how much times step back at most."""
     return int((np.maximum.accumulate(times) - times).max())
 
 
@@ -72,8 +71,6 @@ class Recording(ABC):
 
 
 class Whole(Recording):
-    """Of a file that is read as a whole."""
-
     def __init__(self, columns: Columns, name: str) -> None:
         self.name, self.all = name, normalised(columns, name)
         self.first, self.last = int(self.all.t.min()), int(self.all.t.max())

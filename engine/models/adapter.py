@@ -106,7 +106,6 @@ class Adapter(ABC):
         return made
 
     def reworded(self, change: Callable[[str], str]) -> Adapter:
-        """The same loaded model with another text around the question."""
         made = copy.copy(self)
         made.prompt = change(self.prompt)  # type: ignore[misc]
         return made
@@ -207,7 +206,6 @@ class Adapter(ABC):
 
     @property
     def context_limit(self) -> int:
-        """Tokens the language model has positions for."""
         return int(self.text_config.max_position_embeddings)
 
     def preprocess(self, media: Media, question: str) -> Prepared:
@@ -219,7 +217,6 @@ class Adapter(ABC):
         return Prepared(pixels, placed, self.input_digest(media), context)
 
     def input_digest(self, media: Media) -> str:
-        """Of all that the pixels depend on."""
         return _digest(media.digest + self._processor)
 
     def shown(self, media: Media) -> str:
@@ -234,7 +231,6 @@ class Adapter(ABC):
         return auto_processor.values(self.image_processor, images)
 
     def visual_places(self, ids: torch.Tensor) -> torch.Tensor:
-        """Which of these ids stand for visual rows."""
         return ids == self.visual_id
 
     def question_ids(self, prepared: Prepared) -> torch.Tensor:

@@ -37,7 +37,6 @@ _ALLOWED: dict[str, set[str]] = {  # the values of these fields
 
 
 def is_loopback(host: str) -> bool:
-    """Whether a name or address can only be this machine."""
     try:
         return host == "localhost" or ipaddress.ip_address(host).is_loopback
     except ValueError:
@@ -64,12 +63,10 @@ class Server:
 
     @property
     def host(self) -> str:
-        """The host and the port, as pages show it."""
         return urlsplit(self.url).netloc
 
     @property
     def loopback(self) -> bool:
-        """Whether nothing leaves this machine."""
         return is_loopback(urlsplit(self.url).hostname or "")
 
     @property
@@ -118,8 +115,6 @@ class ModelEntry:
 
 
 class Row(Struct, frozen=True, forbid_unknown_fields=True, omit_defaults=True):
-    """One [[model]] of models.toml."""
-
     name: Text
     checkpoint: Text | None = None
     label: Annotated[str, Meta(max_length=MAX_TEXT)] | None = None  # made one line

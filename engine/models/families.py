@@ -148,7 +148,6 @@ def _model_types(task: str) -> frozenset[str]:
 
 
 def known() -> frozenset[str]:
-    """Every model_type that AutoModelForImageTextToText can load."""
     return _model_types("IMAGE_TEXT_TO_TEXT")
 
 

@@ -148,7 +148,6 @@ class Need:
 
     @property
     def run(self) -> int:
-        """What a run needs besides the weights."""
         return self.features + self.kv_cache
 
     @property

@@ -62,7 +62,6 @@ def entry(name: str) -> ModelEntry:
 
 
 def find(name: str) -> ModelEntry | None:
-    """The entry or variant with this name; None if there is none."""
     return variants.named(name, {item.name: item for item in entries()})
 
 
@@ -215,7 +214,6 @@ def resident() -> tuple[ModelEntry, ...]:
 
 
 def resident_bytes() -> dict[ModelEntry, int]:
-    """Bytes of the weights of each loaded model on its device."""
     return {item: adapter.weight_bytes for item, (adapter, _) in list(_held.items())}
 
 

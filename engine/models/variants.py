@@ -38,7 +38,6 @@ TAKEN: Mapping[str, str] = {
 
 
 def base_name(name: str) -> str:
-    """The name in models.toml."""
     return name.partition(VARIANT_MARK)[0]
 
 

@@ -22,7 +22,6 @@ class Watcher:
         """Called for each piece of text of a server, with the text so far, `ms` after the start."""
 
     def cancelled(self) -> bool:
-        """Whether the work should stop."""
         return False
 
     def give_way(self) -> float:

@@ -70,8 +70,6 @@ class DraftedAnswer:
 
 
 class PromptLookup:
-    """Drafts from the question's ids and the answer so far."""
-
     def __init__(self, prompt: Sequence[int], longest: int = NGRAM) -> None:
         self._prompt, self._longest = list(prompt), longest
 
@@ -274,8 +272,6 @@ def try_sample(
 
 @dataclass
 class _Trial:
-    """The state of one trial: the sample and both models."""
-
     sample: Sample
     request: DraftRequest
     adapter: Adapter
@@ -316,7 +312,6 @@ class _Trial:
         return PreparedModel(adapter, embeds, question, ms, adapter.shown(shown), *rules)
 
     def _answer(self, model: PreparedModel, drafted: bool = False) -> DraftedAnswer:
-        """The model's answer, alone or drafted, with the times of its tokens."""
         timeline, times = Timeline(model.adapter.device), list[float]()
         given, stop = (model.adapter.decoder, model.embeds, model.rules), self.watcher.cancelled
 

@@ -87,8 +87,6 @@ class BytesOnly(diskcache.Disk):
 
 @dataclass(frozen=True, eq=False)
 class StoredFeatures:
-    """Features as read, on the CPU, and the time of their computation."""
-
     features: Features
     encode_ms: float
     cold: bool
@@ -173,7 +171,6 @@ class FeatureCache:
             )
 
     def clear(self) -> int:
-        """Removes all entries; returns their number."""
         with self._guard("write"):
             return int(self._open().clear())
 

@@ -96,8 +96,6 @@ def prepare(cache: FeatureCache | None) -> None:
 
 
 class _Run(StagedRun):
-    """The state of one run: its clock, its tokens, its notes."""
-
     def __init__(
         self,
         adapter: Adapter,

@@ -109,7 +109,6 @@ def kept(server: Server) -> Capabilities | None:
 
 
 def probe(server: Server) -> Capabilities:
-    """Asks the server, and keeps what it says."""
     try:
         protocol.get(server, "/v1/models", PROBE_S)  # the first one also prepares the client
         began = time.perf_counter()

@@ -274,7 +274,6 @@ def _event(line: bytes, server: Server, piece: Callable[[str, float], None], rep
 
 
 async def _some(response: httpx2.Response, most: int = MOST_SAID) -> bytes:
-    """The beginning of a body."""
     found = bytearray()
     async for chunk in response.aiter_raw():
         found += chunk

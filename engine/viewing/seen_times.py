@@ -73,8 +73,6 @@ class SliceSpan(NamedTuple):
 
 @dataclass(frozen=True, eq=False)
 class EventRates:
-    """The numbers of events of a whole recording in bins of equal length."""
-
     duration_us: int
     counts: npt.NDArray[np.int64]
 

@@ -97,7 +97,6 @@ def show(views: Sequence[RunView]) -> None:
 
 
 def words(labels: Mapping[str, str]) -> str:
-    """The vote on the shown runs, or ""."""
     ballot = _ballots().get(tuple(RUNS.ids()))
     if ballot is None or not ballot.choice:
         return ""

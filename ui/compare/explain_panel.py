@@ -119,7 +119,6 @@ def options() -> ExplainOptions:
 
 
 def _refusal(entry: ModelEntry | None) -> str | None:
-    """Why this model's answers cannot be explained, or None."""
     try:
         return None if entry is None else registry.hooked_only(entry)
     except StageScopeError as error:
@@ -143,7 +142,6 @@ def _cost(view: RunView) -> str:
 
 @st.cache_data(max_entries=64, show_spinner=False)
 def _shown(_run: RunRequest, kind: MediaKind, how: str, stamp: str) -> tuple[int, bool]:
-    """The number of pictures, and whether they are drawn from raw events."""
     from engine.attribution.occlusion import shown
 
     found = shown(_run, kind)

@@ -123,7 +123,6 @@ def html(rows: Sequence[RunBar]) -> str:
 
 
 def words(rows: Iterable[RunBar]) -> str:
-    """The bars as text, for screen readers."""
     sentences = ["Bars of stage times."]
     for row in rows:
         parts = [f"{name(one.name)} {ms(one.ms)}" for one in row.parts if one.ms > 0]

@@ -121,7 +121,6 @@ def devices(entries: Sequence[ModelEntry]) -> None:
 
 
 def snapshot() -> tuple[frozenset[ModelEntry], frozenset[str]]:
-    """The models in memory and the live jobs, on which the rest of the page depends."""
     return frozenset(registry.resident()), frozenset(job.id for job in JOBS.live())
 
 

@@ -58,7 +58,6 @@ class DroppedFile:
 
 
 def dropped() -> tuple[DroppedFile, ...]:
-    """The files of this visit, in the order they were added."""
     files: tuple[DroppedFile, ...] = st.session_state.get(_DROPPED, ())
     return files
 
@@ -101,7 +100,6 @@ class OpenedSets:
 
     @property
     def claims(self) -> tuple[Headline, ...]:
-        """The three claims over all files, for the shown values."""
         key = ("claims", self.key, self.corrected)
         return kept(key, lambda: headlines(self.files, self.corrected))
 

@@ -40,8 +40,6 @@ STALE_S = 3  # a released lock is noticed after this time at most
 
 @dataclass(frozen=True)
 class Source:
-    """A run of the list."""
-
     info: RunInfo
     details: RunDetails = run_details.NONE
     details_problem: str = ""
@@ -151,7 +149,6 @@ def open_(chosen: Sequence[Source]) -> OpenedRuns:
 
 @st.cache_resource(max_entries=SOURCES, show_spinner="Reading the results …")
 def _read(folder: Path, stamp: Stamp) -> tuple[Run, tuple[str, ...], pd.DataFrame]:
-    """A run, what could not be read of it, and its table."""
     run = run_store.read(folder)
     table = results_table.one(run)  # damaged lines are found while it is made
     kept = (feedback.problem(folder), explanations.problem(folder))

@@ -206,7 +206,6 @@ def _distribution(found: OpenedRuns, name: LensName) -> None:
 
 
 def side_by_side(labels: list[str], figures: tuple[Figure, ...]) -> ReportTable:
-    """A row per metric and source, a column per label: median, MAD and n."""
     cells: dict[tuple[str, str], dict[str, str]] = {}
     for one in figures:
         spread = f"MAD {number(one.mad)}, " if one.n >= document.FEWEST else ""

@@ -135,7 +135,6 @@ def comparable(one: Source, other: Source) -> bool:
 
 
 def words(source: Source) -> str:
-    """A run in a line, with everything that finds it."""
     info, details = source.info, source.details
     parts = (
         source.title,

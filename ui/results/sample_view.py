@@ -163,7 +163,6 @@ def _figures(label: str, row: ResultRow) -> None:
 
 
 def pictures(result: Result, key: str) -> None:
-    """The model's pictures, or why they cannot be shown."""
     try:
         entry = registry.find(result.task.model)
         if entry is None:
@@ -178,7 +177,6 @@ def pictures(result: Result, key: str) -> None:
 
 
 def _mark(result: Result, mark: Feedback) -> None:
-    """A thumb and a note, saved with the run at once."""
     key = f"{result.run.folder.name}_{result.task.model}_{result.task.sample}_{result.task.repeat}"
     thumb, note = f"results_thumb_{key}", f"results_note_{key}"
     args = (key, _keep, result, thumb, note)

@@ -224,7 +224,6 @@ def _same(row: Verdict) -> Iterator[Block]:
 
 
 def _why(row: Verdict) -> Iterator[Block]:
-    """Every hypothesis that was run here, the best first."""
     rows = tuple(
         (
             one["words"],

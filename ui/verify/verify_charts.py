@@ -17,7 +17,6 @@ Kinds = Mapping[str, Mapping[str, Any]]  # kind of run -> part -> spread; and it
 
 
 def times(kinds: Kinds, kind: str, part: str) -> str:
-    """Median, MAD, n and the first run."""
     spread, first = kinds[kind].get(part), kinds[kind].get("first_run_ms", {}).get(part)
     if not spread:
         return "not measured"

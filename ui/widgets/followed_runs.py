@@ -29,7 +29,6 @@ MAX_RUNS = MAX_MODELS * MAX_REPEATS
 
 
 def stop(jobs: Sequence[Job]) -> None:
-    """Cancel these jobs and wait briefly for their end."""
     for job in reversed(jobs):  # the queued ones first: none starts in between
         job.cancel()
     end = time.monotonic() + GRACE_S
@@ -181,7 +180,6 @@ def grouped(views: Sequence[RunView]) -> list[ModelRuns]:
 
 
 def progress() -> str:
-    """How many of the shown runs have ended, in words."""
     ended = [view.ended for runs in model_runs() for view in runs.views]
     return f"Running: {sum(ended):,} of {count(len(ended), 'run')} done."
 

@@ -48,7 +48,6 @@ def _asked(name: str) -> list[str]:
 
 
 def say_unknown(name: str, known: Iterable[str], what: str) -> None:
-    """A notice if the link names something that is not offered."""
     unknown = [text for text in _asked(name) if text not in set(known)]
     if unknown:
         notices.notice(
@@ -59,7 +58,6 @@ def say_unknown(name: str, known: Iterable[str], what: str) -> None:
 
 
 def say_more(name: str, most: int) -> None:
-    """A notice if the link names more than a page shows."""
     if len(asked := _asked(name)) > most:
         notices.notice(
             f"The link names {len(asked):,} columns; the first {most} are shown: a page has up to "

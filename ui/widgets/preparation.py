@@ -61,8 +61,6 @@ def demo_scenes(root: Path) -> Future[Path]:
 
 @st.cache_resource(show_spinner=False)
 def warm_up() -> Future[None]:
-    """Load the demo models and import the replay and chart libraries."""
-
     def prepare() -> None:
         time.sleep(HEAD_START_S)
         with contextlib.suppress(StageScopeError):  # the page shows the same message

@@ -137,12 +137,10 @@ class Encoding:
 
     @property
     def word(self) -> int:
-        """Bytes of a word in the file."""
         return self.bits * self.stride // 8
 
     @property
     def span(self) -> int:
-        """How many values a time high has."""
         return 1 << (self.bits - 4)
 
     def control(self, data: bytes | bytearray) -> Words:

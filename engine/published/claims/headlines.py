@@ -181,7 +181,6 @@ def _evidence(file: ResultFile, claim: PublishedClaim, corrected: bool) -> Evide
 
 
 def _untimed(file: ResultFile, claim: PublishedClaim, timed: Sequence[bool]) -> str:
-    """Why there are no pairs of times; timed: whether a model has any."""
     parts = {file.group.stages.get(key) for record in file.records for key in record.times}
     if not parts:
         return "has no times"

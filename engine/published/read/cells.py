@@ -61,7 +61,6 @@ class Cells:
         return None
 
     def flag(self, value: object, path: str) -> float | None:
-        """1 for true, 0 for false."""
         found = self.of_type(bool, "true or false", value, path)
         return None if found is None else float(found)
 

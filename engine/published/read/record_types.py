@@ -167,7 +167,6 @@ class ResultFile:
     computed: dict[object, Any] = field(default_factory=dict, init=False, repr=False)
 
     def of(self, model: str, corrected: bool = False) -> tuple[AnswerRecord, ...]:
-        """The records of one model, in the file's order."""
         source = self.corrected if corrected else self.records
         return tuple(record for record in source if record.model == model)
 
