@@ -13,9 +13,8 @@ from engine.analysis.metrics import BY_NAME, METRICS, Metric
 from engine.analysis.model_summary import Figure
 from engine.analysis.results_table import LensName
 from engine.quoting import number
-from engine.report import bundle, charts, choice_part, document
+from engine.report import accuracy_part, bundle, charts, document
 from engine.report import export as documents
-from engine.report import robustness_part as curves
 from engine.report.blocks import ReportTable
 from engine.report.comparison_part import headline
 from engine.report.origin_part import flow, origin
@@ -231,7 +230,7 @@ def has_choices(opened: OpenedRuns) -> bool:
 
 def accuracy(opened: OpenedRuns) -> None:
     found = opened_runs.findings(opened)
-    blocks.draw(list(choice_part.conclusions(found)), "results_accuracy")
+    blocks.draw(list(accuracy_part.conclusions(found)), "results_accuracy")
     if any(one.accuracy for one in found.choices):
         words = charts.choice_words(found.choices)
         st.altair_chart(charts.choices(found.choices, opened.families), alt=words)
@@ -241,9 +240,9 @@ def accuracy(opened: OpenedRuns) -> None:
             "No answer can be judged yet: all results failed, or the right options are not known. "
             "The counts are below."
         )
-    blocks.draw([choice_part.table(found.choices)], "results_accuracy_table")
+    blocks.draw([accuracy_part.choice_table(found.choices)], "results_accuracy_table")
     with st.expander("How answers are read and counted", key="results_accuracy_meaning"):
-        notices.small(choice_part.MEANING, "results_accuracy_meaning")
+        notices.small(accuracy_part.MEANING, "results_accuracy_meaning")
 
 
 def robustness(opened: OpenedRuns) -> None:
@@ -255,12 +254,12 @@ def robustness(opened: OpenedRuns) -> None:
         return
     for measure in found.measures:
         key = f"results_robustness_{measure}"
-        st.subheader(f"{curves.NAMES[measure]} by strength of the change", anchor=False)
-        words = curves.words(found, measure)
-        st.altair_chart(curves.chart(found, measure), alt=words)
+        st.subheader(f"{accuracy_part.NAMES[measure]} by strength of the change", anchor=False)
+        words = accuracy_part.sweep_words(found, measure)
+        st.altair_chart(accuracy_part.sweep_chart(found, measure), alt=words)
         with st.expander("Table", key=key):
-            blocks.draw([curves.table(found, measure)], key)
-    lines = [f"• {definition}" for definition in curves.definitions(found)]
+            blocks.draw([accuracy_part.sweep_table(found, measure)], key)
+    lines = [f"• {definition}" for definition in accuracy_part.definitions(found)]
     notices.small("\n".join(lines), "results_robustness")
 
 
