@@ -23,7 +23,7 @@ from engine.analysis.answer_reading import (
     read_statements,
     score,
 )
-from engine.analysis.metrics import BY_NAME
+from engine.analysis.model_summary import BY_NAME
 from engine.analysis.results_table import answered, labels, of_both
 from engine.quoting import count, joined
 

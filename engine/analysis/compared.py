@@ -21,17 +21,15 @@ from engine.analysis.speedup import Split
 from engine.analysis.statistics import FEWEST_REPEATS, shift_interval
 from engine.palette import UNACCOUNTED
 from engine.quoting import count, joined, ms, tokens_told
-from engine.types import SERVER, SERVER_PARTS, STAGES, TITLES, RunResult, Span, StageName
+from engine.types import SERVER_PARTS, STAGES, TITLES, RunResult, Span, StageName
 
 TIMES = ("total", "uncached_total", "ttft", "tpot", UNACCOUNTED)
 CANCELLED = "cancelled before the end"
-PARTS: tuple[str, ...] = (*STAGES, SERVER, UNACCOUNTED)
 DECODE: StageName = "decode"
 PREFILL, STEPS, REST = "decode.prefill", "decode.steps", "decode.rest"
 _WHOLE: tuple[str, ...] = tuple(stage for stage in STAGES if stage != DECODE)
 RUN_PARTS: tuple[str, ...] = (*_WHOLE, PREFILL, STEPS, REST, UNACCOUNTED)
 SERVED_PARTS: tuple[str, ...] = ("load", "preprocess", *SERVER_PARTS, UNACCOUNTED)
-StageTimes = Mapping[str, Mapping[str, float]]  # label -> part of PARTS -> ms
 REPEATS = 10  # of each model: beside a browser that draws, 5 often decide nothing
 FROM_CACHE, REST_OF_RUN = "vision from cache", "the rest"  # parts of the difference
 

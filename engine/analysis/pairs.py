@@ -11,9 +11,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Literal
 
-from engine.analysis import machine_loads, metrics, statistics
-from engine.analysis.metrics import BY_NAME, PAIRED, Metric
-from engine.analysis.model_summary import batched
+from engine.analysis import machine_loads, statistics
+from engine.analysis.model_summary import BY_NAME, PAIRED, Metric, batched, fair
 from engine.analysis.results_table import measured, perturbed_alike
 from engine.analysis.statistics import MIN_CLUSTERS, Interval
 from engine.quoting import count
@@ -113,7 +112,7 @@ def _no_interval(table: pd.DataFrame, a: str, b: str, both: pd.DataFrame, loads:
 def paired(table: pd.DataFrame, a: str, b: str, metric: Metric) -> pd.DataFrame:
     """A line (sample, sequence, a, b) per sample with a measured value of both.  None if their
     inputs were not perturbed alike."""
-    lines = metrics.fair(measured(table), metric).dropna(subset=metric.column)
+    lines = fair(measured(table), metric).dropna(subset=metric.column)
     lines = lines if perturbed_alike(table, a, b) else lines[:0]
     sides = (lines[lines["label"] == label] for label in (a, b))
     first, second = (side.groupby("sample", sort=False) for side in sides)

@@ -14,8 +14,8 @@ import altair as alt
 import pandas as pd
 
 from engine.analysis.choice_accuracy import ChoiceAccuracy
-from engine.analysis.compared import FROM_CACHE, PARTS, REST_OF_RUN, StageTimes, segments
-from engine.analysis.metrics import Metric
+from engine.analysis.compared import FROM_CACHE, REST_OF_RUN, segments
+from engine.analysis.model_summary import PARTS, Metric, StageTimes
 from engine.analysis.results_table import SEPARATOR
 from engine.analysis.speedup import Split
 from engine.attribution import wording

@@ -5,7 +5,7 @@ from collections.abc import Iterable, Iterator
 from functools import partial
 
 from engine.analysis import machine_loads, pairs, speedup, statistics
-from engine.analysis.metrics import BY_NAME
+from engine.analysis.model_summary import BY_NAME
 from engine.analysis.pairs import Comparison
 from engine.analysis.speedup import Split
 from engine.analysis.statistics import Interval

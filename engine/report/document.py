@@ -6,8 +6,15 @@ from dataclasses import replace
 from math import inf
 
 from engine.analysis import machine_loads, model_summary
-from engine.analysis.metrics import BY_NAME, METRICS
-from engine.analysis.model_summary import Count, Figure, Throughput, find, stage_medians
+from engine.analysis.model_summary import (
+    BY_NAME,
+    METRICS,
+    Count,
+    Figure,
+    Throughput,
+    find,
+    stage_medians,
+)
 from engine.analysis.results_table import GROUPS, labels, measured, tones
 from engine.quoting import NONE, count, number
 from engine.report.accuracy_part import choosing, finding, limits, robust, sentence

@@ -14,7 +14,7 @@ from pathlib import PurePath
 from typing import Any
 
 from engine import settings
-from engine.analysis.metrics import BY_NAME
+from engine.analysis.model_summary import BY_NAME
 from engine.analysis.results_table import frame, labels
 from engine.models.families import SERVED
 from engine.quoting import printable

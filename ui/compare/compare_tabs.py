@@ -6,7 +6,7 @@ import streamlit as st
 from msgspec import structs
 
 from engine.analysis.compared import ComparedModel
-from engine.analysis.metrics import STAGE_MEANING
+from engine.analysis.model_summary import STAGE_MEANING
 from engine.models.checkpoint import ModelEntry
 from engine.storage.result_rows import ResultRow
 from engine.types import RunOptions, Sample

@@ -10,7 +10,7 @@ import streamlit as st
 from engine import settings
 from engine.analysis import gate, model_summary, pairs, speedup
 from engine.analysis.gate import GateReport, RunValues
-from engine.analysis.metrics import PAIRED
+from engine.analysis.model_summary import PAIRED
 from engine.analysis.results_table import LensName
 from engine.report import charts, document, drawers, gate_text
 from engine.report.comparison_part import IN_WORDS, paired_table, sentence, speedup_parts

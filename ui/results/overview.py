@@ -8,9 +8,8 @@ from functools import partial
 import streamlit as st
 
 from engine import settings
-from engine.analysis import machine_loads, metrics, model_summary, speedup
-from engine.analysis.metrics import BY_NAME, METRICS, Metric
-from engine.analysis.model_summary import Figure
+from engine.analysis import machine_loads, model_summary, speedup
+from engine.analysis.model_summary import BY_NAME, METRICS, Figure, Metric
 from engine.analysis.results_table import LensName
 from engine.quoting import number
 from engine.report import accuracy_part, bundle, charts, document
@@ -189,7 +188,7 @@ def say_apart(found: OpenedRuns, a: str, b: str) -> None:
 def _distribution(found: OpenedRuns, name: LensName) -> None:
     st.subheader("Distributions", anchor=False)
     kind = metric_of(SPREAD_OF, "results_metric")
-    fair = metrics.fair(opened_runs.look(found, name).table, kind)  # measured, not cached
+    fair = model_summary.fair(opened_runs.look(found, name).table, kind)  # measured, not cached
     shown = fair[["label", "sample", kind.column]].rename(columns={kind.column: "value"})
     lines = shown.dropna(subset=["value"])
     if lines.empty:
