@@ -16,8 +16,8 @@ from dataclasses import dataclass, replace
 from functools import cached_property, partial
 from itertools import accumulate
 
-from engine.analysis import speedup
-from engine.analysis.speedup import Split
+from engine.analysis import pairs
+from engine.analysis.pairs import Split
 from engine.analysis.statistics import FEWEST_REPEATS, shift_interval
 from engine.palette import UNACCOUNTED
 from engine.quoting import count, joined, ms, tokens_told
@@ -427,12 +427,12 @@ def split(first: ComparedModel, second: ComparedModel) -> Split | None:
         if len(times) < len(names) or tokens is None:
             return None
         *stages, ttft, total = times
-        sides.append(speedup.factors_of((*stages, total - ttft, total, tokens)))
-    found = speedup.split_of(first.label, second.label, 1, *sides)
+        sides.append(pairs.factors_of((*stages, total - ttft, total, tokens)))
+    found = pairs.split_of(first.label, second.label, 1, *sides)
     *parts, around, unaccounted = found.parts
     rest = {key: getattr(around, key) + getattr(unaccounted, key) for key in ("a", "b", "ms")}
     if any(span.name == "vision" for model in (first, second) for span in cached_spans(model)):
-        renamed = {speedup.VISION: FROM_CACHE}
+        renamed = {pairs.VISION: FROM_CACHE}
         parts = [replace(part, name=renamed.get(part.name, part.name)) for part in parts]
     return replace(found, parts=(*parts, replace(around, name=REST_OF_RUN, **rest)))
 
@@ -442,9 +442,9 @@ def _largest(found: Split | None) -> str:
     if found is None:
         return ""
     part = max(found.parts, key=lambda part: part.ms)
-    named = {speedup.TOKENS: "Fewer tokens", speedup.PER_TOKEN: "Less time per token"}
+    named = {pairs.TOKENS: "Fewer tokens", pairs.PER_TOKEN: "Less time per token"}
     values = [
-        f"{value:,.0f}" if part.name == speedup.TOKENS else ms(value) for value in (part.a, part.b)
+        f"{value:,.0f}" if part.name == pairs.TOKENS else ms(value) for value in (part.a, part.b)
     ]
     others = found.b_ms - found.a_ms - part.ms
     did = f"saved {ms(others)} more" if others >= 0 else f"cost {ms(-others)}"

@@ -17,13 +17,11 @@ from engine.analysis import (
     model_summary,
     pairs,
     robustness,
-    speedup,
 )
 from engine.analysis.choice_accuracy import ChoicePair
-from engine.analysis.pairs import Comparison
+from engine.analysis.pairs import Comparison, Split
 from engine.analysis.results_table import LENSES, frame, labels, look, perturbed_alike
 from engine.analysis.robustness import Robustness
-from engine.analysis.speedup import Split
 from engine.errors import DatasetError
 from engine.media import dataset
 from engine.storage import provenance
@@ -107,7 +105,7 @@ class Findings:
 
     @cached_property
     def splits(self) -> tuple[Split, ...]:
-        every = (speedup.split(self.table, a, b) for a, b in self.couples)
+        every = (pairs.split(self.table, a, b) for a, b in self.couples)
         return tuple(split for split in every if split is not None)
 
     @cached_property

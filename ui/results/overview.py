@@ -8,7 +8,7 @@ from functools import partial
 import streamlit as st
 
 from engine import settings
-from engine.analysis import machine_loads, model_summary, speedup
+from engine.analysis import machine_loads, model_summary, pairs
 from engine.analysis.model_summary import BY_NAME, METRICS, Figure, Metric
 from engine.analysis.results_table import LensName
 from engine.quoting import number
@@ -163,7 +163,7 @@ def _first_line(found: OpenedRuns, whole: Findings) -> None:
     if len(found.sources) == 2:
         notices.small("Is the newer run worse? Comparison answers first.", "results_gate")
     say_apart(found, a, b)
-    if split := speedup.split(opened_runs.look(found, name).table, a, b):
+    if split := pairs.split(opened_runs.look(found, name).table, a, b):
         steps = charts.split_steps(split)
         shared = count(split.n, "sample")
         st.caption(f"From one mean total to the other, over {shared} that both answered:")
