@@ -19,7 +19,7 @@ from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
 
-from engine.analysis import choice_accuracy, machine_loads, statistics
+from engine.analysis import agreement, machine_loads, statistics
 from engine.analysis.answer_reading import asked_content, is_scene, read_attributes
 from engine.analysis.model_summary import BY_NAME, PAIRED, Metric, fair
 from engine.analysis.results_table import answered, frame, labels, measured
@@ -253,7 +253,7 @@ def accuracy(answers: pd.DataFrame) -> dict[str, float]:
     of the attributes of a demo scene that the first answer was asked for.  Samples whose content is
     not known, and questions that a demo model was not trained on, have none."""
     lines = answers[~answers["off_script"].astype(bool)]
-    shares = choice_accuracy.per_question(choice_accuracy.judged(lines))["value"]
+    shares = agreement.per_question(agreement.judged(lines))["value"]
     found = {str(sample): float(share) for sample, share in shares.items()}
     open_ended = lines[(lines["choices"] == 0) & lines["truth"].map(is_scene).astype(bool)]
     first = open_ended.drop_duplicates("sample")[["sample", "truth", "question_task", "text"]]

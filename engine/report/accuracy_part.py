@@ -8,7 +8,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from functools import partial
 from typing import TYPE_CHECKING
 
-from engine.analysis.choice_accuracy import ALL, ChoiceAccuracy, ChoicePair
+from engine.analysis.agreement import ALL, ChoiceAccuracy, ChoicePair
 from engine.analysis.results_table import tones
 from engine.analysis.robustness import Measure, Point, Robustness
 from engine.analysis.statistics import MIN_CLUSTERS, ClusteredShare

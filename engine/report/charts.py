@@ -13,7 +13,7 @@ from typing import Any
 import altair as alt
 import pandas as pd
 
-from engine.analysis.choice_accuracy import ChoiceAccuracy
+from engine.analysis.agreement import ChoiceAccuracy
 from engine.analysis.compared import FROM_CACHE, REST_OF_RUN, segments
 from engine.analysis.model_summary import PARTS, Metric, StageTimes
 from engine.analysis.pairs import Split

@@ -12,13 +12,12 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 from engine.analysis import (
     agreement,
-    choice_accuracy,
     machine_loads,
     model_summary,
     pairs,
     robustness,
 )
-from engine.analysis.choice_accuracy import ChoicePair
+from engine.analysis.agreement import ChoicePair
 from engine.analysis.pairs import Comparison, Split
 from engine.analysis.results_table import LENSES, frame, labels, look, perturbed_alike
 from engine.analysis.robustness import Robustness
@@ -62,7 +61,7 @@ class Findings:
     throughputs = _of_table(model_summary.throughputs)
     attributes = _of_table(agreement.attributes)
     overlaps = _of_table(agreement.overlaps)
-    choices = _of_table(choice_accuracy.accuracies)
+    choices = _of_table(agreement.choices)
     label_devices = _of_table(machine_loads.label_devices)
     loads = _of_table(machine_loads.by_label)  # by label, None if unknown
 
@@ -157,7 +156,7 @@ class Findings:
 
     @cached_property
     def choice_pairs(self) -> tuple[ChoicePair, ...]:
-        return choice_accuracy.compare_all(self.table) if self.choices else ()
+        return agreement.choice_pairs(self.table) if self.choices else ()
 
 
 def certificate_text(standing: Standing) -> str:
