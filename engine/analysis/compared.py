@@ -322,10 +322,6 @@ def _cache(result: RunResult) -> str:
     return f"{' and '.join(read)} read from the cache" if read else "all stages computed"
 
 
-def _setting(name: str, result: RunResult) -> str:
-    return result.request.how.settings[name]
-
-
 CONDITIONS: Mapping[str, Callable[[RunResult], str]] = {
     "sample": lambda result: result.request.sample.id,
     "question": lambda result: result.request.prompt,
@@ -333,7 +329,7 @@ CONDITIONS: Mapping[str, Callable[[RunResult], str]] = {
     "warm-up": lambda result: "cold (first run after loading)" if result.cold else "warm",
     "token steps": lambda result: result.backend,
     **{
-        title.lower(): partial(_setting, name)
+        title.lower(): partial(lambda name, result: result.request.how.settings[name], name)
         for name, title in TITLES.items()
         if name not in ("cache", "backend")
     },
