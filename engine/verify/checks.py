@@ -60,9 +60,7 @@ def compare(plain: RecordedAnswer, other: RecordedAnswer, rounding: float) -> An
     is a different one and could give other tokens on another sample."""
     at = first_difference(plain.ids, other.ids)
     rows = slice(0, len(plain.ids)) if at is None else slice(at, at + 1)
-    one, two = plain.logits[rows], other.logits[rows]
-    comparable = one.shape == two.shape and len(one)
-    apart = float((one - two).abs().max()) if comparable else inf
+    apart = _apart(plain, other, rows)
     result: Result = "EXACT" if apart <= 2 * rounding else "DRIFT"
     if at is not None:
         result = "NUMERIC TIE" if _tied(plain, other, at, apart, rounding) else "MISMATCH"
@@ -73,6 +71,12 @@ def first_difference(one: Sequence[int], two: Sequence[int]) -> int | None:
     """The first position where two lists of ids differ, or None; may be the end of the shorter."""
     ends = None if len(one) == len(two) else min(len(one), len(two))
     return next((at for at, (a, b) in enumerate(zip(one, two, strict=False)) if a != b), ends)
+
+
+def _apart(plain: RecordedAnswer, other: RecordedAnswer, rows: slice) -> float:
+    """The largest difference of logits; infinite if one side has none."""
+    one, two = plain.logits[rows], other.logits[rows]
+    return float((one - two).abs().max()) if one.shape == two.shape and len(one) else inf
 
 
 def _tied(
