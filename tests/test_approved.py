@@ -19,7 +19,7 @@ from engine.analysis.compared import ComparedModel
 from engine.published.audit import audit
 from engine.published.claims import published_report
 from engine.published.read import file_summary
-from engine.report import drawers, export, gate_text, replay, robustness_part
+from engine.report import accuracy_part, answer_part, drawers, export, gate_text
 from engine.report.blocks import Block, ChartBlock
 from engine.report.document import document, summary
 from engine.report.report_figures import Findings
@@ -104,7 +104,7 @@ def forecast(folder: Path) -> str:
 def swept(folder: Path) -> str:
     found = robustness.find(sweep(folder, 0, 3, 6))
     assert found is not None
-    return drawn(robustness_part.parts(found))
+    return drawn(accuracy_part.sweep_parts(found))
 
 
 def published(name: str) -> str:
@@ -136,7 +136,7 @@ CASES: dict[str, Callable[[Path], str]] = {
     "csv": lambda f: export.write([pair(f), batches(f)], "csv"),
     "json": lambda f: as_lines(json.loads(export.write([pair(f), exam(f)], "json"))),
     "replay": lambda f: as_lines(
-        replay.answers([(row.model, row) for _, row in pair(f).results()][:6])
+        answer_part.answers([(row.model, row) for _, row in pair(f).results()][:6])
     ),
     "gate": lambda f: gated(turn(f, 2.0), turn(f, 2.4), "total,tokens_per_s,tokens,answers"),
     "gate-of-questions": lambda f: gated(

@@ -16,22 +16,20 @@ from dataclasses import dataclass, replace
 from functools import cached_property, partial
 from itertools import accumulate
 
-from engine.analysis import speedup
-from engine.analysis.speedup import Split
+from engine.analysis import pairs
+from engine.analysis.pairs import Split
 from engine.analysis.statistics import FEWEST_REPEATS, shift_interval
 from engine.palette import UNACCOUNTED
 from engine.quoting import count, joined, ms, tokens_told
-from engine.types import SERVER, SERVER_PARTS, STAGES, TITLES, RunResult, Span, StageName
+from engine.types import SERVER_PARTS, STAGES, TITLES, RunResult, Span, StageName
 
 TIMES = ("total", "uncached_total", "ttft", "tpot", UNACCOUNTED)
 CANCELLED = "cancelled before the end"
-PARTS: tuple[str, ...] = (*STAGES, SERVER, UNACCOUNTED)
 DECODE: StageName = "decode"
 PREFILL, STEPS, REST = "decode.prefill", "decode.steps", "decode.rest"
 _WHOLE: tuple[str, ...] = tuple(stage for stage in STAGES if stage != DECODE)
 RUN_PARTS: tuple[str, ...] = (*_WHOLE, PREFILL, STEPS, REST, UNACCOUNTED)
 SERVED_PARTS: tuple[str, ...] = ("load", "preprocess", *SERVER_PARTS, UNACCOUNTED)
-StageTimes = Mapping[str, Mapping[str, float]]  # label -> part of PARTS -> ms
 REPEATS = 10  # of each model: beside a browser that draws, 5 often decide nothing
 FROM_CACHE, REST_OF_RUN = "vision from cache", "the rest"  # parts of the difference
 
@@ -324,10 +322,6 @@ def _cache(result: RunResult) -> str:
     return f"{' and '.join(read)} read from the cache" if read else "all stages computed"
 
 
-def _setting(name: str, result: RunResult) -> str:
-    return result.request.how.settings[name]
-
-
 CONDITIONS: Mapping[str, Callable[[RunResult], str]] = {
     "sample": lambda result: result.request.sample.id,
     "question": lambda result: result.request.prompt,
@@ -335,7 +329,7 @@ CONDITIONS: Mapping[str, Callable[[RunResult], str]] = {
     "warm-up": lambda result: "cold (first run after loading)" if result.cold else "warm",
     "token steps": lambda result: result.backend,
     **{
-        title.lower(): partial(_setting, name)
+        title.lower(): partial(lambda name, result: result.request.how.settings[name], name)
         for name, title in TITLES.items()
         if name not in ("cache", "backend")
     },
@@ -429,12 +423,12 @@ def split(first: ComparedModel, second: ComparedModel) -> Split | None:
         if len(times) < len(names) or tokens is None:
             return None
         *stages, ttft, total = times
-        sides.append(speedup.factors_of((*stages, total - ttft, total, tokens)))
-    found = speedup.split_of(first.label, second.label, 1, *sides)
+        sides.append(pairs.factors_of((*stages, total - ttft, total, tokens)))
+    found = pairs.split_of(first.label, second.label, 1, *sides)
     *parts, around, unaccounted = found.parts
     rest = {key: getattr(around, key) + getattr(unaccounted, key) for key in ("a", "b", "ms")}
     if any(span.name == "vision" for model in (first, second) for span in cached_spans(model)):
-        renamed = {speedup.VISION: FROM_CACHE}
+        renamed = {pairs.VISION: FROM_CACHE}
         parts = [replace(part, name=renamed.get(part.name, part.name)) for part in parts]
     return replace(found, parts=(*parts, replace(around, name=REST_OF_RUN, **rest)))
 
@@ -444,9 +438,9 @@ def _largest(found: Split | None) -> str:
     if found is None:
         return ""
     part = max(found.parts, key=lambda part: part.ms)
-    named = {speedup.TOKENS: "Fewer tokens", speedup.PER_TOKEN: "Less time per token"}
+    named = {pairs.TOKENS: "Fewer tokens", pairs.PER_TOKEN: "Less time per token"}
     values = [
-        f"{value:,.0f}" if part.name == speedup.TOKENS else ms(value) for value in (part.a, part.b)
+        f"{value:,.0f}" if part.name == pairs.TOKENS else ms(value) for value in (part.a, part.b)
     ]
     others = found.b_ms - found.a_ms - part.ms
     did = f"saved {ms(others)} more" if others >= 0 else f"cost {ms(-others)}"

@@ -19,9 +19,9 @@ from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
 
-from engine.analysis import choice_accuracy, machine_loads, metrics, statistics
+from engine.analysis import agreement, machine_loads, statistics
 from engine.analysis.answer_reading import asked_content, is_scene, read_attributes
-from engine.analysis.metrics import BY_NAME, PAIRED, Metric
+from engine.analysis.model_summary import BY_NAME, PAIRED, Metric, fair
 from engine.analysis.results_table import answered, frame, labels, measured
 from engine.analysis.statistics import above, below, chance, clustered_difference, holm
 from engine.errors import BadInput
@@ -215,7 +215,7 @@ def values_of(run: Run, titled: bool = False) -> RunValues:
         answers, timed = answered(lines), measured(lines)
         values: defaultdict[str, dict[str, dict[int, float]]] = defaultdict(dict)
         for metric in GATED:
-            some = answers if metric.name == TOKENS else metrics.fair(timed, metric)
+            some = answers if metric.name == TOKENS else fair(timed, metric)
             known = some[["sample", "repeat", metric.column]].dropna().round(DIGITS)
             for sample, repeat, value in known.itertuples(index=False):
                 values[str(sample)].setdefault(metric.name, {})[int(repeat)] = float(value)
@@ -253,7 +253,7 @@ def accuracy(answers: pd.DataFrame) -> dict[str, float]:
     of the attributes of a demo scene that the first answer was asked for.  Samples whose content is
     not known, and questions that a demo model was not trained on, have none."""
     lines = answers[~answers["off_script"].astype(bool)]
-    shares = choice_accuracy.per_question(choice_accuracy.judged(lines))["value"]
+    shares = agreement.per_question(agreement.judged(lines))["value"]
     found = {str(sample): float(share) for sample, share in shares.items()}
     open_ended = lines[(lines["choices"] == 0) & lines["truth"].map(is_scene).astype(bool)]
     first = open_ended.drop_duplicates("sample")[["sample", "truth", "question_task", "text"]]

@@ -271,10 +271,10 @@ def _sweep(options: argparse.Namespace) -> int:
             return 130
     folders = [job.folder for job in jobs if job.folder]
     from engine.analysis import robustness
-    from engine.report import robustness_part
+    from engine.report import accuracy_part
 
     curves = robustness.find([run_store.read(folder) for folder in folders])
-    shown = robustness_part.parts(curves, charts=False) if curves else ()
+    shown = accuracy_part.sweep_parts(curves, charts=False) if curves else ()
     value = {"folders": list(map(str, folders)), "robustness": curves}
     common.out(value, shown, options)
     names = shlex.join(map(str, folders))

@@ -77,9 +77,9 @@ def _runs(options: argparse.Namespace, runs: list[Run]) -> int:
 
 def _records(folder: Path, runs: list[Run]) -> None:
     """A file per model: their validator reads one record from each."""
-    from engine.report import drawers, every_eval_ever
+    from engine.report import drawers, export
 
-    every = list(every_eval_ever.records(runs))
+    every = list(export.every_eval_ever(runs))
     found = [one for one in every if one[1]["evaluation_results"]]
     if without := ", ".join(label for label, record in every if not record["evaluation_results"]):
         say(f"No figure, so no file: {without}.")
@@ -89,7 +89,7 @@ def _records(folder: Path, runs: list[Run]) -> None:
     for number, (label, record) in enumerate(found, 1):
         name = re.sub(r"[^\w.-]+", "-", label)[:80].strip("-.")
         new_file.write(folder / f"{number}-{name}.json", drawers.as_json(record).encode())
-    say(f"Written: {count(len(found), 'file')} in {folder}. {every_eval_ever.LEFT_OUT}")
+    say(f"Written: {count(len(found), 'file')} in {folder}. {export.UNTOLD}")
 
 
 def _bundle(options: argparse.Namespace) -> int:

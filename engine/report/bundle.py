@@ -21,7 +21,7 @@ import tempfile
 import zipfile
 import zlib
 from base64 import b64encode
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager, suppress
 from itertools import combinations
 from pathlib import Path, PurePath
@@ -38,7 +38,7 @@ from engine.media import thumbnails
 from engine.models.families import FAMILIES
 from engine.plain_files import not_written, read_json, read_limited, reason
 from engine.quoting import count, quoted, shown
-from engine.report import drawers, replay
+from engine.report import answer_part, drawers
 from engine.report.document import document, title
 from engine.report.explanation_part import explained
 from engine.report.report_figures import Findings, samples_of
@@ -63,21 +63,15 @@ PARTS = (HEADER, run_store.RESULTS, run_store.JOURNAL, run_store.SUMMARY)
 _SAID = ("sample", "text", "prompt", "reference", "token_ids", "token_ms")  # of a row: as they are
 # The folders of an absolute path, before its last part.
 _FOLDERS = re.compile(r"(?<![\w.:/\\])(?:/|[A-Za-z]:\\)(?:[^\s/\\'\":,;]+[/\\])+")
-Progress = Callable[[int, int], None]
 
 
-def write(
-    runs: Sequence[Run],
-    folder: Path,
-    largest: int = LARGEST,
-    progress: Progress = lambda done, of: None,
-) -> Path:
+def write(runs: Sequence[Run], folder: Path, largest: int = LARGEST) -> Path:
     """Writes a new folder; `largest`: the longer side of pictures in pixels, 0 for no media.  The
     folder is complete or empty: StoreError if it holds something or cannot be written."""
     new_file.make_folder(folder)
     try:
         with tempfile.TemporaryDirectory(dir=folder.parent, prefix=".bundle-") as place:
-            made = _Bundle(runs, Path(place), largest, progress)
+            made = _Bundle(runs, Path(place), largest)
             made.write()
             folder.rmdir()
             made.folder.rename(folder)
@@ -97,8 +91,8 @@ def zipped(runs: Sequence[Run]) -> bytes:
 def page(runs: Sequence[Run]) -> str:
     """The same as one file, with the pictures of the first INSIDE samples and without clips."""
     with tempfile.TemporaryDirectory(prefix="stagescope-bundle-") as place:
-        made = _Bundle(runs, Path(place), LARGEST // 2, lambda done, of: None, one_file=True)
-        return replay.one_file(made.page(replay.script()), list(made.scripts()))
+        made = _Bundle(runs, Path(place), LARGEST // 2, one_file=True)
+        return answer_part.one_file(made.page(answer_part.script()), list(made.scripts()))
 
 
 def unzipped(data: BinaryIO, runs: Path) -> list[str]:
@@ -141,15 +135,9 @@ class _Bundle:
     which the rest is made.  `one_file`: pictures are inside the data, those of some samples."""
 
     def __init__(
-        self,
-        runs: Sequence[Run],
-        place: Path,
-        largest: int,
-        progress: Progress,
-        one_file: bool = False,
+        self, runs: Sequence[Run], place: Path, largest: int, one_file: bool = False
     ) -> None:
-        self.folder, self.largest, self.progress = place / "bundle", largest, progress
-        self.one_file = one_file
+        self.folder, self.largest, self.one_file = place / "bundle", largest, one_file
         self.given, self.manifest = runs, dict[str, str]()
         self.places, self.hosts = _places(runs), _hosts(runs)
         numbered = enumerate(runs, 1)  # an id may be any text, and the same twice
@@ -160,8 +148,8 @@ class _Bundle:
     def write(self) -> None:
         for number, part in self.scripts():
             name = "index" if number < 0 else number
-            self._put(f"data/{name}.js", f'stagescope({number},"{replay.packed(part)}");\n')
-        self._put("bundle.js", replay.script())
+            self._put(f"data/{name}.js", f'stagescope({number},"{answer_part.packed(part)}");\n')
+        self._put("bundle.js", answer_part.script())
         self._put(INDEX, self.page())
         files = dict(sorted(self.manifest.items()))
         content = _Manifest("stagescope-bundle", 1, files)
@@ -178,7 +166,6 @@ class _Bundle:
             yield start // CHUNK, part
             index += [[one[key] for key in ("id", "sequence", "question", "alike", "failed")]
                       for one in part]  # fmt: skip
-            self.progress(min(start + CHUNK, len(self.names)), len(self.names))
         yield -1, {"chunk": CHUNK, "samples": index}
 
     def page(self, script: str = "") -> str:
@@ -259,7 +246,7 @@ class _Bundle:
             "alike": round(min(known), 3) if known else None,
             "failed": sum(bool(row.error) for _, row in rows),
             "media": self._media(sample, [row for _, row in rows]) if sample else [],
-            "answers": replay.answers(rows),
+            "answers": answer_part.answers(rows),
         }
 
     def _media(self, sample: Sample, rows: Sequence[ResultRow]) -> list[list[str]]:

@@ -13,11 +13,11 @@ from typing import Any
 import altair as alt
 import pandas as pd
 
-from engine.analysis.choice_accuracy import ChoiceAccuracy
-from engine.analysis.compared import FROM_CACHE, PARTS, REST_OF_RUN, StageTimes, segments
-from engine.analysis.metrics import Metric
+from engine.analysis.agreement import ChoiceAccuracy
+from engine.analysis.compared import FROM_CACHE, REST_OF_RUN, segments
+from engine.analysis.model_summary import PARTS, Metric, StageTimes
+from engine.analysis.pairs import Split
 from engine.analysis.results_table import SEPARATOR
-from engine.analysis.speedup import Split
 from engine.attribution import wording
 from engine.attribution.explained import nats_text
 from engine.media_options import Window, time_text

@@ -4,10 +4,9 @@ conclusion needs an interval that excludes equality."""
 from collections.abc import Iterable, Iterator
 from functools import partial
 
-from engine.analysis import machine_loads, pairs, speedup, statistics
-from engine.analysis.metrics import BY_NAME
-from engine.analysis.pairs import Comparison
-from engine.analysis.speedup import Split
+from engine.analysis import machine_loads, pairs, statistics
+from engine.analysis.model_summary import BY_NAME
+from engine.analysis.pairs import Comparison, Split
 from engine.analysis.statistics import Interval
 from engine.quoting import NONE, number
 from engine.report.blocks import Block, Bullets, ChartBlock, Heading, Paragraph, ReportTable
@@ -59,7 +58,7 @@ def speedup_parts(split: Split, verdict: str) -> Iterator[Block]:
     from engine.report import charts
 
     steps = charts.split_steps(split)
-    yield Paragraph(speedup.sentence(split, speedup.supported(split, verdict)))
+    yield Paragraph(pairs.sentence(split, pairs.supported(split, verdict)))
     yield ChartBlock(charts.waterfall_words(steps), lambda: charts.waterfall(steps))
     rows = [
         (part.name, *(f"{number(value)} {part.unit}" for value in (part.a, part.b)),

@@ -6,10 +6,18 @@ from dataclasses import replace
 from math import inf
 
 from engine.analysis import machine_loads, model_summary
-from engine.analysis.metrics import BY_NAME, METRICS
-from engine.analysis.model_summary import Count, Figure, Throughput, find, stage_medians
+from engine.analysis.model_summary import (
+    BY_NAME,
+    METRICS,
+    Count,
+    Figure,
+    Throughput,
+    find,
+    stage_medians,
+)
 from engine.analysis.results_table import GROUPS, labels, measured, tones
 from engine.quoting import NONE, count, number
+from engine.report.accuracy_part import choosing, finding, limits, robust, sentence
 from engine.report.blocks import (
     Block,
     Bullets,
@@ -19,11 +27,9 @@ from engine.report.blocks import (
     Paragraph,
     ReportTable,
 )
-from engine.report.choice_part import choosing, finding, limits, sentence
 from engine.report.comparison_part import comparing
 from engine.report.origin_part import flow, origin
 from engine.report.report_figures import Findings
-from engine.report.robustness_part import robust
 from engine.storage.run_store import Run
 from engine.types import STAGES
 

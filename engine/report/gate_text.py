@@ -5,7 +5,7 @@ from typing import Any
 
 from engine import palette
 from engine.analysis import gate
-from engine.analysis.metrics import BY_NAME
+from engine.analysis.model_summary import BY_NAME
 from engine.quoting import NONE, count, number, precise
 from engine.report.blocks import Block, Bullets, ChartBlock, Heading, Paragraph, ReportTable
 

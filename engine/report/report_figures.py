@@ -12,18 +12,15 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 from engine.analysis import (
     agreement,
-    choice_accuracy,
     machine_loads,
     model_summary,
     pairs,
     robustness,
-    speedup,
 )
-from engine.analysis.choice_accuracy import ChoicePair
-from engine.analysis.pairs import Comparison
+from engine.analysis.agreement import ChoicePair
+from engine.analysis.pairs import Comparison, Split
 from engine.analysis.results_table import LENSES, frame, labels, look, perturbed_alike
 from engine.analysis.robustness import Robustness
-from engine.analysis.speedup import Split
 from engine.errors import DatasetError
 from engine.media import dataset
 from engine.storage import provenance
@@ -64,7 +61,7 @@ class Findings:
     throughputs = _of_table(model_summary.throughputs)
     attributes = _of_table(agreement.attributes)
     overlaps = _of_table(agreement.overlaps)
-    choices = _of_table(choice_accuracy.accuracies)
+    choices = _of_table(agreement.choices)
     label_devices = _of_table(machine_loads.label_devices)
     loads = _of_table(machine_loads.by_label)  # by label, None if unknown
 
@@ -107,7 +104,7 @@ class Findings:
 
     @cached_property
     def splits(self) -> tuple[Split, ...]:
-        every = (speedup.split(self.table, a, b) for a, b in self.couples)
+        every = (pairs.split(self.table, a, b) for a, b in self.couples)
         return tuple(split for split in every if split is not None)
 
     @cached_property
@@ -159,7 +156,7 @@ class Findings:
 
     @cached_property
     def choice_pairs(self) -> tuple[ChoicePair, ...]:
-        return choice_accuracy.compare_all(self.table) if self.choices else ()
+        return agreement.choice_pairs(self.table) if self.choices else ()
 
 
 def certificate_text(standing: Standing) -> str:

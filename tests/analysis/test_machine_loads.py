@@ -3,7 +3,7 @@
 from pathlib import Path
 from typing import Any
 
-from engine.analysis import machine_loads, pairs, speedup
+from engine.analysis import machine_loads, pairs
 from engine.analysis.results_table import frame
 from engine.report import drawers
 from engine.report.comparison_part import sentence
@@ -54,8 +54,8 @@ def test_blocks_at_different_loads_get_no_verdict_and_the_figures_say_why(tmp_pa
     assert "vl while others used 0.1 of 2 cores" in found.reason
     assert "no conclusion" in sentence(found)
     assert pairs.compare(lines, "ev", "vl", "new_tokens").verdict == "equal"  # no time
-    split = speedup.split(lines, "ev", "vl")
-    assert split is not None and not speedup.supported(split, found.verdict)
+    split = pairs.split(lines, "ev", "vl")
+    assert split is not None and not pairs.supported(split, found.verdict)
     report = Findings((), lines)
     told = drawers.terminal(summary(report))
     assert "ev ran on a busy machine (others used 1.4 of 2 cores" in told

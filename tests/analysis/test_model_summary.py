@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 
-from engine.analysis import model_summary, pairs, results_table, speedup
+from engine.analysis import model_summary, pairs, results_table
 from engine.analysis.model_summary import Figure, Throughput, find
 from engine.analysis.results_table import frame, measured
 from engine.report import drawers, report_figures
@@ -158,7 +158,7 @@ def test_batches_are_in_no_figure_of_single_samples(tmp_path: Path) -> None:
     apart = {one.metric for one in figures if one.label == "ev"}
     assert apart == {"new_tokens", "context_tokens"}  # what is a sample's own
     assert [count.batched for count in model_summary.counts(table)] == [8, 0]
-    assert speedup.split(table, "ev", "vl") is None
+    assert pairs.split(table, "ev", "vl") is None
     found = pairs.compare(table, "ev", "vl", "total")
     assert (found.verdict, found.n) == ("unknown", 0)
     assert found.reason == "ev answered in batches, where samples are not timed separately"

@@ -6,7 +6,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from engine.analysis import machine_loads, speedup
+from engine.analysis import machine_loads, pairs
 from engine.analysis.results_table import Lens, frame, labels, look, measured
 from engine.report import export
 from tests import fabricate
@@ -139,9 +139,9 @@ def test_first_cuts_at_the_shortest_answer_to_each_sample(tmp_path: Path) -> Non
     assert by_key.loc[("vl", "s0"), "unaccounted_ms"] == 0
     assert by_key.loc[("ev", "s1"), "total_ms"] == 25
     assert list(by_key.loc[("ev", "s1"), "token_ms"]) == [24, 25]
-    found = speedup.split(seen.table, "ev", "vl")  # the number of tokens explains nothing
+    found = pairs.split(seen.table, "ev", "vl")  # the number of tokens explains nothing
     assert found is not None
-    tokens = next(part for part in found.parts if part.name == speedup.TOKENS)
+    tokens = next(part for part in found.parts if part.name == pairs.TOKENS)
     assert tokens.factor == pytest.approx(1) and tokens.ms == pytest.approx(0)
     single = [fabricate.row("ev", gaps=[]), fabricate.row("vl")]
     table = seen_by(tmp_path / "single", "first", single).table

@@ -17,7 +17,7 @@ from engine.jobs.run_job import RunJob
 from engine.models import registry
 from engine.models.checkpoint import ModelEntry
 from engine.pipeline import Watcher
-from engine.report import replay
+from engine.report import answer_part
 from engine.served import column
 from engine.storage.result_rows import ResultRow
 from engine.types import DecodeConfig, RunOptions, RunRequest, RunResult, Sample
@@ -120,7 +120,7 @@ def test_a_piece_is_a_token_only_if_the_server_counts_as_many(
     fake.answer = streams(*whole(usage={"completion_tokens": counted}), pause_s=0.02)
     row = ResultRow.from_result(answer())
     assert row.served is not None and len(row.served.token_ms) == (4 if gaps else 0)
-    (shown,) = replay.answers([("Ours", row)])
+    (shown,) = answer_part.answers([("Ours", row)])
     moments, letters = map(accumulate, shown["pieces"])  # as they arrived
     assert [*letters] == [*row.served.text_ends]
     assert [*moments] == [round(10 * at) for at in row.served.arrivals_ms]

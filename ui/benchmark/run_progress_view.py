@@ -9,8 +9,7 @@ import streamlit as st
 
 from engine import settings
 from engine.analysis import model_summary
-from engine.analysis.compared import StageTimes
-from engine.analysis.metrics import BY_NAME
+from engine.analysis.model_summary import BY_NAME, StageTimes
 from engine.benchmark.cluster.workers import RATED, WorkerState
 from engine.benchmark.run_progress import ModelProgress, Progress
 from engine.errors import StoreError

@@ -6,7 +6,7 @@ import streamlit as st
 from msgspec import structs
 
 from engine.analysis.compared import ComparedModel
-from engine.analysis.metrics import STAGE_MEANING
+from engine.analysis.model_summary import STAGE_MEANING
 from engine.models.checkpoint import ModelEntry
 from engine.storage.result_rows import ResultRow
 from engine.types import RunOptions, Sample
@@ -70,7 +70,7 @@ def show(
 
 
 def _times(compared: Sequence[ComparedModel], by_name: Mapping[str, ModelEntry]) -> None:
-    from engine.report import charts, replay  # import much, which the first page lacks
+    from engine.report import answer_part, charts  # import much, which the first page lacks
 
     found = card_board.found_verdict(followed_runs.views(), by_name)
     notices.each(found.notes, "verdict", notices.small)
@@ -103,7 +103,7 @@ def _times(compared: Sequence[ComparedModel], by_name: Mapping[str, ModelEntry])
             notices.copied(f"{asked}\n\n{whole}\n", "answers.txt")
     if playing:
         scheme = st.context.theme.type or "light"
-        page = replay.page(name_of(request.sample), request.prompt, rows, scheme)
+        page = answer_part.page(name_of(request.sample), request.prompt, rows, scheme)
         st.iframe(page, height=600, alt="Replay of recorded times")  # it sets its own height
     blocks.draw((run_bars.table(compared),), "compare_times")
     meanings = "; ".join(f"{name}: {words}" for name, words in STAGE_MEANING.items())

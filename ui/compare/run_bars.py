@@ -11,7 +11,7 @@ from markupsafe import Markup
 
 from engine.analysis import compared as bars
 from engine.analysis.compared import ComparedModel, RunRange
-from engine.analysis.metrics import BY_NAME
+from engine.analysis.model_summary import BY_NAME
 from engine.jobs.run_job import GENERATE
 from engine.palette import DECODE_COLOURS, SERVER_COLOURS, STAGE_COLOURS, UNACCOUNTED, family_colour
 from engine.quoting import NONE

@@ -8,9 +8,9 @@ from dataclasses import replace
 import streamlit as st
 
 from engine import settings
-from engine.analysis import gate, model_summary, pairs, speedup
+from engine.analysis import gate, model_summary, pairs
 from engine.analysis.gate import GateReport, RunValues
-from engine.analysis.metrics import PAIRED
+from engine.analysis.model_summary import PAIRED
 from engine.analysis.results_table import LensName
 from engine.report import charts, document, drawers, gate_text
 from engine.report.comparison_part import IN_WORDS, paired_table, sentence, speedup_parts
@@ -65,7 +65,7 @@ def show(opened: OpenedRuns) -> None:
         for comparison in comparisons:
             st.text(sentence(replace(comparison, a="A", b="B")))
     st.subheader("Parts of the difference in total time", anchor=False)
-    split = speedup.split(opened_runs.look(opened, name).table, a, b)
+    split = pairs.split(opened_runs.look(opened, name).table, a, b)
     if split is None:
         st.caption("No sample has complete, uncached measurements from both.")
     else:  # it claims no more than the test of the total time

@@ -8,14 +8,12 @@ from functools import partial
 import streamlit as st
 
 from engine import settings
-from engine.analysis import machine_loads, metrics, model_summary, speedup
-from engine.analysis.metrics import BY_NAME, METRICS, Metric
-from engine.analysis.model_summary import Figure
+from engine.analysis import machine_loads, model_summary, pairs
+from engine.analysis.model_summary import BY_NAME, METRICS, Figure, Metric
 from engine.analysis.results_table import LensName
 from engine.quoting import number
-from engine.report import bundle, charts, choice_part, document
+from engine.report import accuracy_part, bundle, charts, document
 from engine.report import export as documents
-from engine.report import robustness_part as curves
 from engine.report.blocks import ReportTable
 from engine.report.comparison_part import headline
 from engine.report.origin_part import flow, origin
@@ -165,7 +163,7 @@ def _first_line(found: OpenedRuns, whole: Findings) -> None:
     if len(found.sources) == 2:
         notices.small("Is the newer run worse? Comparison answers first.", "results_gate")
     say_apart(found, a, b)
-    if split := speedup.split(opened_runs.look(found, name).table, a, b):
+    if split := pairs.split(opened_runs.look(found, name).table, a, b):
         steps = charts.split_steps(split)
         shared = count(split.n, "sample")
         st.caption(f"From one mean total to the other, over {shared} that both answered:")
@@ -190,7 +188,7 @@ def say_apart(found: OpenedRuns, a: str, b: str) -> None:
 def _distribution(found: OpenedRuns, name: LensName) -> None:
     st.subheader("Distributions", anchor=False)
     kind = metric_of(SPREAD_OF, "results_metric")
-    fair = metrics.fair(opened_runs.look(found, name).table, kind)  # measured, not cached
+    fair = model_summary.fair(opened_runs.look(found, name).table, kind)  # measured, not cached
     shown = fair[["label", "sample", kind.column]].rename(columns={kind.column: "value"})
     lines = shown.dropna(subset=["value"])
     if lines.empty:
@@ -230,7 +228,7 @@ def has_choices(opened: OpenedRuns) -> bool:
 
 def accuracy(opened: OpenedRuns) -> None:
     found = opened_runs.findings(opened)
-    blocks.draw(list(choice_part.conclusions(found)), "results_accuracy")
+    blocks.draw(list(accuracy_part.conclusions(found)), "results_accuracy")
     if any(one.accuracy for one in found.choices):
         words = charts.choice_words(found.choices)
         st.altair_chart(charts.choices(found.choices, opened.families), alt=words)
@@ -240,9 +238,9 @@ def accuracy(opened: OpenedRuns) -> None:
             "No answer can be judged yet: all results failed, or the right options are not known. "
             "The counts are below."
         )
-    blocks.draw([choice_part.table(found.choices)], "results_accuracy_table")
+    blocks.draw([accuracy_part.choice_table(found.choices)], "results_accuracy_table")
     with st.expander("How answers are read and counted", key="results_accuracy_meaning"):
-        notices.small(choice_part.MEANING, "results_accuracy_meaning")
+        notices.small(accuracy_part.MEANING, "results_accuracy_meaning")
 
 
 def robustness(opened: OpenedRuns) -> None:
@@ -254,12 +252,12 @@ def robustness(opened: OpenedRuns) -> None:
         return
     for measure in found.measures:
         key = f"results_robustness_{measure}"
-        st.subheader(f"{curves.NAMES[measure]} by strength of the change", anchor=False)
-        words = curves.words(found, measure)
-        st.altair_chart(curves.chart(found, measure), alt=words)
+        st.subheader(f"{accuracy_part.NAMES[measure]} by strength of the change", anchor=False)
+        words = accuracy_part.sweep_words(found, measure)
+        st.altair_chart(accuracy_part.sweep_chart(found, measure), alt=words)
         with st.expander("Table", key=key):
-            blocks.draw([curves.table(found, measure)], key)
-    lines = [f"• {definition}" for definition in curves.definitions(found)]
+            blocks.draw([accuracy_part.sweep_table(found, measure)], key)
+    lines = [f"• {definition}" for definition in accuracy_part.definitions(found)]
     notices.small("\n".join(lines), "results_robustness")
 
 

@@ -66,7 +66,7 @@ def warm_up() -> Future[None]:
         with contextlib.suppress(StageScopeError):  # the page shows the same message
             queue.manager().warm_up()
         queue.manager().wait_until_idle()
-        from engine.report import charts, replay  # noqa: F401 - the pages find them imported
+        from engine.report import charts, drawers  # noqa: F401 - the pages find them imported
 
     return _in_background("warm-up", prepare)
 
