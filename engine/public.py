@@ -43,7 +43,7 @@ if TYPE_CHECKING:
 
     from engine.attribution.explained import ExplainOptions, Explanation
     from engine.jobs.benchmark_job import BenchmarkJob
-    from engine.jobs.explain_job import ExplainJob
+    from engine.jobs.model_work import ExplainJob
     from engine.jobs.queue import Job
     from engine.jobs.run_job import RunJob
     from engine.report.blocks import Block
@@ -299,7 +299,7 @@ def verify(
     samples: how many, evenly spread (default: 3).  `options` are those of `stagescope verify`, with
     underscores: prompt, runs, batch, max_new_tokens, backend, extent.
     """
-    from engine.jobs.verify_job import VerifyJob
+    from engine.jobs.model_work import VerifyJob
     from engine.verify import certificates
     from engine.verify.verdict import VerifyRequest, choose
 
@@ -331,7 +331,7 @@ def explain(
     of `stagescope explain`, with underscores: grid, coarse, refined, batch, side, fill, time, and
     the settings of the answer."""
     from engine.attribution.explained import ExplainOptions, ExplainRequest
-    from engine.jobs.explain_job import ExplainJob
+    from engine.jobs.model_work import ExplainJob
 
     own, answer = _split(options, ExplainOptions.__dataclass_fields__, EXPLAINED)
     how = RunOptions(**arranged({"cache": "off"} | answer))

@@ -11,7 +11,7 @@ from engine.analysis.drafting import DraftReport
 from engine.cli import common
 from engine.cli.common import flag
 from engine.errors import StageScopeError
-from engine.jobs.draft_job import DraftJob
+from engine.jobs.model_work import DraftJob
 from engine.media import dataset
 from engine.pipeline.drafts import LOOKUP, MAX_GAMMA, DraftRequest
 from engine.prompts import DEFAULT_QUESTION, OFF_SCRIPT

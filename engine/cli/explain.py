@@ -9,7 +9,7 @@ from engine.attribution.explained import FILLS, ExplainOptions, ExplainRequest, 
 from engine.cli import common
 from engine.cli.common import flag
 from engine.errors import BadInput
-from engine.jobs.explain_job import ExplainJob
+from engine.jobs.model_work import ExplainJob
 from engine.media import dataset
 from engine.models import registry
 from engine.prompts import DEFAULT_QUESTION

@@ -7,7 +7,7 @@ from typing import Any
 from engine import public
 from engine.cli import common
 from engine.cli.common import flag
-from engine.jobs.verify_job import WRONG
+from engine.jobs.model_work import WRONG
 from engine.prompts import DEFAULT_QUESTION
 from engine.verify.verdict import VerifyRequest
 
