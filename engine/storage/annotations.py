@@ -8,18 +8,18 @@ from dataclasses import dataclass
 from itertools import islice
 from math import inf
 from pathlib import Path
-from typing import Any, Literal, TypeVar
+from typing import Annotated, Any, Literal, TypeVar
 
 import msgspec
+from msgspec import Meta, Struct
 
 from engine.errors import BadInput, StoreError
-from engine.plain_files import advice, reason
+from engine.plain_files import Name, Repeat, advice, reason
 from engine.quoting import shown
 from engine.storage import json_lines
 from engine.storage.json_lines import Appender, DamagedLines
-from engine.storage.plan import Task
+from engine.storage.plan import Phase, Task
 from engine.storage.run_header import now
-from engine.storage.schemas import Annotation, Vote
 
 MARKS, VOTES = "marks.jsonl", "votes.jsonl"
 LOCK_S = 5.0  # seconds to wait for another session that writes a line
@@ -27,6 +27,7 @@ MAX_NOTE_CHARS = 4000
 MAX_VOTES = 100_000  # lines that are read
 MAX_VOTES_BYTES = 32 * 2**20
 Thumb = Literal["up", "down", ""]
+Choice = Literal["first", "second", "both", "neither"]  # of a vote
 T = TypeVar("T")
 
 
@@ -36,6 +37,40 @@ class Feedback:
 
     thumb: Thumb = ""
     note: str = ""
+
+
+class Annotation(Struct, frozen=True):
+    """A line of marks.jsonl: a user's thumb and note on an answer."""
+
+    model: Name
+    sample: Name
+    repeat: Repeat
+    phase: Phase
+    thumb: Thumb
+    note: str
+
+    @property
+    def task(self) -> Task:
+        return Task(self.model, self.sample, self.repeat, self.phase)
+
+
+class VotedAnswer(Struct, frozen=True, order=True):
+    """An answer of a vote: the run's id, the model and the repeat; the vote has the sample."""
+
+    run: Name
+    model: Name
+    repeat: Repeat
+
+
+class Vote(Struct, frozen=True):
+    """A line of votes.jsonl: which of two answers about a sample a visitor prefers.  `blind`: the
+    names were hidden when the visitor chose.  `visit`: a number of the session."""
+
+    sample: Name
+    answers: tuple[VotedAnswer, VotedAnswer]  # in their own order, not that of the screen
+    choice: Choice
+    blind: bool
+    visit: Annotated[int, Meta(ge=0, lt=2**32)]
 
 
 def read(folder: Path, damage: DamagedLines | None = None) -> dict[Task, Feedback]:

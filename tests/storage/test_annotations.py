@@ -9,10 +9,9 @@ import pytest
 from engine.errors import BadInput, StoreError
 from engine.storage import annotations as marks
 from engine.storage import run_store
-from engine.storage.annotations import Feedback
+from engine.storage.annotations import Choice, Feedback, Vote, VotedAnswer
 from engine.storage.json_lines import Appender
 from engine.storage.plan import Task
-from engine.storage.schemas import Choice, Vote, VotedAnswer
 from tests import fabricate
 
 TASK = Task("ev", "s0", 0, "measured")
