@@ -17,7 +17,7 @@ from typing import Any
 from engine import media_options, public, settings
 from engine.analysis import run_planning
 from engine.benchmark import by_turns, execute
-from engine.benchmark.cluster.cluster_options import LOCAL, PER_WORKER, ClusterOptions, per_worker
+from engine.benchmark.cluster.ray_link import LOCAL, PER_WORKER, ClusterOptions, per_worker
 from engine.cli import common
 from engine.cli.common import flag
 from engine.errors import BadInput, StoreError

@@ -19,7 +19,7 @@ from pathlib import Path
 
 from engine import settings
 from engine.benchmark import by_turns, execute
-from engine.benchmark.cluster.cluster_options import LOCAL, ClusterOptions
+from engine.benchmark.cluster.ray_link import LOCAL, ClusterOptions
 from engine.benchmark.run_progress import Progress, Tracker
 from engine.errors import BadInput, StoreError
 from engine.jobs.queue import Job
