@@ -520,10 +520,10 @@ def _place(name: str, value: object) -> Path:
     return settings.expand(str(value))
 
 
-def _number(name: str, value: object, least: int = 1, most: int = 10**9) -> int:
-    if type(value) is not int or not least <= value <= most:
+def _number(name: str, value: object, most: int = 10**9) -> int:
+    if type(value) is not int or not 1 <= value <= most:
         limit = f" to {most:,}" if most < 10**9 else ""
-        raise BadInput(f"{name} is {_said(value)}: give a whole number from {least}{limit}.")
+        raise BadInput(f"{name} is {_said(value)}: give a whole number from 1{limit}.")
     return value
 
 

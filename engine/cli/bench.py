@@ -220,7 +220,6 @@ def _plans_only(options: argparse.Namespace) -> bool:
 
 
 def _forecast(options: argparse.Namespace) -> int:
-    """What the run, or the runs of a sweep together, would cost, from an earlier run."""
     plan, found, runs = _plan_of_sweep(options)
     elsewhere = options.executor != "local"
     if elsewhere and len(runs) > 1:

@@ -146,8 +146,6 @@ class ExplainJob(Job, ExplainWatcher):
 
 @dataclass(eq=False, kw_only=True)
 class VerifyJob(Job, VerifyWatcher):
-    """Runs all checks of a request; it is also the verifier's watcher."""
-
     request: VerifyRequest
     dataset: str
     certificate: dict[str, Any] | None = None

@@ -6,7 +6,7 @@
     summary.json     figures for other programs, written when the run is finished
     marks.jsonl      users' notes and thumbs (annotations.py)
     explanations.jsonl  which parts of the input answers rest on (explanations.py)
-    details.json     the name and tags that users gave the run (run_details.py)
+    details.json     the name and tags that users gave the run (annotations.py)
 
 Every failure is a StoreError of one sentence.  The wall clock is used for names and dates only.
 """
