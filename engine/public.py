@@ -33,6 +33,7 @@ from engine.plain_files import not_written
 from engine.prompts import DEFAULT_QUESTION
 from engine.quoting import cut, quoted, shown
 from engine.storage import new_file, run_store
+from engine.storage.plan import Plan
 from engine.storage.run_store import Run
 from engine.types import OFFERED, OPTIONS, DecodeConfig, RunOptions, RunRequest, Sample, arranged
 
@@ -48,7 +49,6 @@ if TYPE_CHECKING:
     from engine.jobs.run_job import RunJob
     from engine.report.blocks import Block
     from engine.report.report_figures import Findings
-    from engine.storage.plan import Plan
 
     # An id of the dataset, a file, a folder or files, pictures, or events as an array.
     Shown: TypeAlias = Sample | str | Path | Image | np.ndarray[Any, Any] | Sequence[Any]
@@ -413,8 +413,6 @@ def planned(
     models: object, found: Dataset, samples: object, question: object, options: Mapping[str, Any]
 ) -> Plan:
     """The plan of a run on this dataset; the other arguments are those of bench()."""
-    from engine.storage.plan import Plan
-
     every = [one.id for one in found.samples]
     if samples is None or isinstance(samples, int | float):
         chosen = every if samples is None else every[: _number("samples", samples)]

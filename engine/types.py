@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal, TypeAlias, get_args
 
 from engine.errors import BadInput
-from engine.machine.load import MachineLoad
+from engine.machine.load import MachineLoad, Moment
 from engine.media_options import (
     COUNT_SPLIT,
     Option,
@@ -37,8 +37,6 @@ if TYPE_CHECKING:
     import numpy as np
     import numpy.typing as npt
     import torch
-
-    from engine.machine.load import Moment
 
 Image: TypeAlias = "npt.NDArray[np.uint8]"  # [H, W, 3] RGB
 # left, top, right, bottom as shares of the picture, 0 to 1

@@ -287,7 +287,6 @@ def _planned(options: argparse.Namespace) -> tuple[Plan, dataset.Dataset]:
     common.refuse(options, ["force"], "goes with --resume: leave it out.")
     found = public.read_dataset(options.dataset)
     given = {name: getattr(options, name) for name in (*public.PLANNED, *public.BENCHED)}
-    given = {name: value for name, value in given.items() if value is not None}
     models, samples = common.model_names(options), _samples(found, options)
     return public.planned(models, found, samples, options.prompt, given), found
 
