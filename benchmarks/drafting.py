@@ -10,7 +10,7 @@ TARGET, DRAFTS, GAMMAS = "video-llava-demo", ("eventgpt-demo", "lookup"), (2, 5,
 
 
 def measure(quick: bool) -> list[Row]:
-    from engine.jobs.draft_job import DraftJob
+    from engine.jobs.model_work import DraftJob
     from engine.pipeline.drafts import DraftRequest
 
     samples, found = demo_samples()[: 1 if quick else 6], list[Row]()

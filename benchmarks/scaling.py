@@ -138,7 +138,7 @@ def _plan(repeat: int = REPEAT) -> tuple[Any, Any]:
 def _run(folder: Path, workers: int, repeat: int = REPEAT) -> float:
     """Results a second while all workers are at work."""
     from engine.benchmark import execute
-    from engine.benchmark.cluster.cluster_options import ClusterOptions
+    from engine.benchmark.cluster.ray_link import ClusterOptions
     from engine.benchmark.cluster.run_session import ClusterExecutor
 
     plan, found = _plan(repeat)

@@ -80,7 +80,6 @@ def option(default: Value, **described: Any) -> Value:
 
 
 def options_of(kind: Any) -> dict[str, Option]:
-    """The options of a dataclass or an instance, by name."""
     return {one.name: one.metadata["option"] for one in fields(kind) if "option" in one.metadata}
 
 

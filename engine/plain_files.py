@@ -12,10 +12,10 @@ import stat
 from collections.abc import Iterable
 from contextlib import suppress
 from pathlib import Path
-from typing import Annotated, BinaryIO, TypeVar
+from typing import Annotated, Any, BinaryIO, TypeVar
 
 import msgspec
-from msgspec import Meta
+from msgspec import Meta, Struct
 
 from engine.errors import BadInput, StageScopeError, StoreError
 from engine.quoting import cut, shown
@@ -127,6 +127,16 @@ def read_json(
 
 # What msgspec.json.decode raises for invalid JSON, invalid UTF-8 and too deep nesting.
 JSON_FAULTS = (msgspec.MsgspecError, UnicodeDecodeError, RecursionError)
+
+
+def checked(line: bytes, form: type[Struct] | None = None) -> dict[str, Any]:
+    """One JSON object, unchanged, checked against `form`; raises one of JSON_FAULTS otherwise."""
+    value = msgspec.json.decode(line)
+    if not isinstance(value, dict):
+        raise msgspec.ValidationError(f"Expected `object`, got `{type(value).__name__}`")
+    if form is not None:
+        msgspec.convert(value, form)
+    return value
 
 
 def reason(fault: BaseException) -> str:

@@ -33,6 +33,7 @@ from engine.plain_files import not_written
 from engine.prompts import DEFAULT_QUESTION
 from engine.quoting import cut, quoted, shown
 from engine.storage import new_file, run_store
+from engine.storage.plan import Plan
 from engine.storage.run_store import Run
 from engine.types import OFFERED, OPTIONS, DecodeConfig, RunOptions, RunRequest, Sample, arranged
 
@@ -43,12 +44,11 @@ if TYPE_CHECKING:
 
     from engine.attribution.explained import ExplainOptions, Explanation
     from engine.jobs.benchmark_job import BenchmarkJob
-    from engine.jobs.explain_job import ExplainJob
+    from engine.jobs.model_work import ExplainJob
     from engine.jobs.queue import Job
     from engine.jobs.run_job import RunJob
     from engine.report.blocks import Block
     from engine.report.report_figures import Findings
-    from engine.storage.plan import Plan
 
     # An id of the dataset, a file, a folder or files, pictures, or events as an array.
     Shown: TypeAlias = Sample | str | Path | Image | np.ndarray[Any, Any] | Sequence[Any]
@@ -299,7 +299,7 @@ def verify(
     samples: how many, evenly spread (default: 3).  `options` are those of `stagescope verify`, with
     underscores: prompt, runs, batch, max_new_tokens, backend, extent.
     """
-    from engine.jobs.verify_job import VerifyJob
+    from engine.jobs.model_work import VerifyJob
     from engine.verify import certificates
     from engine.verify.verdict import VerifyRequest, choose
 
@@ -331,7 +331,7 @@ def explain(
     of `stagescope explain`, with underscores: grid, coarse, refined, batch, side, fill, time, and
     the settings of the answer."""
     from engine.attribution.explained import ExplainOptions, ExplainRequest
-    from engine.jobs.explain_job import ExplainJob
+    from engine.jobs.model_work import ExplainJob
 
     own, answer = _split(options, ExplainOptions.__dataclass_fields__, EXPLAINED)
     how = RunOptions(**arranged({"cache": "off"} | answer))
@@ -413,8 +413,6 @@ def planned(
     models: object, found: Dataset, samples: object, question: object, options: Mapping[str, Any]
 ) -> Plan:
     """The plan of a run on this dataset; the other arguments are those of bench()."""
-    from engine.storage.plan import Plan
-
     every = [one.id for one in found.samples]
     if samples is None or isinstance(samples, int | float):
         chosen = every if samples is None else every[: _number("samples", samples)]
@@ -520,10 +518,10 @@ def _place(name: str, value: object) -> Path:
     return settings.expand(str(value))
 
 
-def _number(name: str, value: object, least: int = 1, most: int = 10**9) -> int:
-    if type(value) is not int or not least <= value <= most:
+def _number(name: str, value: object, most: int = 10**9) -> int:
+    if type(value) is not int or not 1 <= value <= most:
         limit = f" to {most:,}" if most < 10**9 else ""
-        raise BadInput(f"{name} is {_said(value)}: give a whole number from {least}{limit}.")
+        raise BadInput(f"{name} is {_said(value)}: give a whole number from 1{limit}.")
     return value
 
 

@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal, TypeAlias, get_args
 
 from engine.errors import BadInput
-from engine.machine.load import MachineLoad
+from engine.machine.load import MachineLoad, Moment
 from engine.media_options import (
     COUNT_SPLIT,
     Option,
@@ -37,8 +37,6 @@ if TYPE_CHECKING:
     import numpy as np
     import numpy.typing as npt
     import torch
-
-    from engine.machine.load import Moment
 
 Image: TypeAlias = "npt.NDArray[np.uint8]"  # [H, W, 3] RGB
 # left, top, right, bottom as shares of the picture, 0 to 1
@@ -150,7 +148,6 @@ class ChosenFrames:
 
     @property
     def shown_rate(self) -> float | None:
-        """The average number of shown frames per second of the clip."""
         span = self.indices[-1] - self.indices[0]
         return self.rate * (len(self.indices) - 1) / span if self.rate and span > 0 else None
 
@@ -444,17 +441,15 @@ TITLES = {
 
 def value_of(options: RunOptions | type[RunOptions], name: str) -> Any:
     """The value of an option, or its default in this class."""
-    inside = name in {one.name for one in fields(DecodeConfig)}
-    return getattr(options.decode if inside else options, name)
+    return getattr(options.decode if name in options_of(DecodeConfig) else options, name)
 
 
 def arranged(values: Mapping[str, Any]) -> dict[str, Any]:
     """Values by option as the fields of a RunOptions."""
-    inside = {one.name for one in fields(DecodeConfig)} & values.keys()
+    inside = options_of(DecodeConfig).keys() & values.keys()
     decode = DecodeConfig(**{name: values[name] for name in inside})
-    return {name: value for name, value in values.items() if name not in inside} | {
-        "decode": decode
-    }
+    others = {name: value for name, value in values.items() if name not in inside}
+    return others | {"decode": decode}
 
 
 @dataclass(frozen=True)

@@ -14,7 +14,7 @@ from engine.models.checkpoint import ModelEntry, Server
 from engine.quoting import duration, gib, listed, ms
 from engine.report import card_rows
 from engine.served import capabilities
-from engine.storage.schemas import UNVERIFIED, Standing
+from engine.storage.result_rows import UNVERIFIED, Standing
 from engine.verify import certificates
 from ui.compare import trust_badges
 from ui.models import memory_view

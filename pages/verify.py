@@ -8,7 +8,7 @@ from typing import Any
 import streamlit as st
 from streamlit.delta_generator import DeltaGenerator
 
-from engine.jobs.verify_job import VerifyJob
+from engine.jobs.model_work import VerifyJob
 from engine.media.dataset import Dataset
 from engine.models import registry
 from engine.models.checkpoint import ModelEntry

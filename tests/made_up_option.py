@@ -37,12 +37,12 @@ def add_row() -> None:
 
 
 def flags() -> None:
-    from engine.cli import bench, common, compare, explain
+    from engine.cli import bench, common, compare, studies
 
     for command, arguments in (
         (compare, ["compare", "--sample", "a", "--models", "m"]),
         (bench, ["bench"]),
-        (explain, ["explain", "--sample", "a", "--model", "m", "--words", "car"]),
+        (studies, ["explain", "--sample", "a", "--model", "m", "--words", "car"]),
     ):
         parser = argparse.ArgumentParser()
         command.add(parser.add_subparsers())

@@ -186,7 +186,7 @@ def test_only_one_place_knows_a_library_or_reads_lines_as_dicts() -> None:
         pytest.param("engine.media.dataset", marks=LOADS),
         "engine.jobs.run_job",
         pytest.param("engine.jobs.benchmark_job", marks=LOADS),
-        pytest.param("engine.jobs.draft_job", marks=LOADS),
+        pytest.param("engine.jobs.model_work", marks=LOADS),
         "engine.report",
         pytest.param("engine.models.registry", marks=LOADS),
         "engine.__main__",

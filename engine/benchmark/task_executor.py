@@ -50,7 +50,6 @@ class TaskExecutor:
     remarks: dict[Task, str] = field(default_factory=dict)
 
     def missing(self, task: Task) -> str | None:
-        """Why this sample cannot be shown to this model, if it cannot."""
         kind = self.entries[task.model].kind
         return self.samples[task.sample].missing.get(kind)
 

@@ -17,7 +17,7 @@ from typing import Any
 from engine import media_options, public, settings
 from engine.analysis import run_planning
 from engine.benchmark import by_turns, execute
-from engine.benchmark.cluster.cluster_options import LOCAL, PER_WORKER, ClusterOptions, per_worker
+from engine.benchmark.cluster.ray_link import LOCAL, PER_WORKER, ClusterOptions, per_worker
 from engine.cli import common
 from engine.cli.common import flag
 from engine.errors import BadInput, StoreError
@@ -220,7 +220,6 @@ def _plans_only(options: argparse.Namespace) -> bool:
 
 
 def _forecast(options: argparse.Namespace) -> int:
-    """What the run, or the runs of a sweep together, would cost, from an earlier run."""
     plan, found, runs = _plan_of_sweep(options)
     elsewhere = options.executor != "local"
     if elsewhere and len(runs) > 1:
@@ -288,7 +287,6 @@ def _planned(options: argparse.Namespace) -> tuple[Plan, dataset.Dataset]:
     common.refuse(options, ["force"], "goes with --resume: leave it out.")
     found = public.read_dataset(options.dataset)
     given = {name: getattr(options, name) for name in (*public.PLANNED, *public.BENCHED)}
-    given = {name: value for name, value in given.items() if value is not None}
     models, samples = common.model_names(options), _samples(found, options)
     return public.planned(models, found, samples, options.prompt, given), found
 

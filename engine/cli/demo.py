@@ -6,7 +6,10 @@ from pathlib import Path
 from typing import Any
 
 from engine.cli.common import JSON, command, flag, names, out, refuse, say
+from engine.demo import demo_dataset
+from engine.demo.demo_dataset import HELD_OUT, TRAINING
 from engine.errors import BadInput
+from engine.models import registry
 from engine.public import read_dataset
 from engine.quoting import quoted, shown
 
@@ -33,9 +36,6 @@ def _demo(options: argparse.Namespace) -> int:
         refuse(options, ["seeds", "models"], "belongs to --evaluate: add that, or leave it out.")
         print(read_dataset(None).root)
         return 0
-    from engine.demo import demo_dataset
-    from engine.models import registry
-
     given = options.models
     models = list(demo_dataset.DEMO_MODELS) if given is None else registry.distinct(names(given))
     for model in models:
@@ -46,9 +46,6 @@ def _demo(options: argparse.Namespace) -> int:
 
 
 def _choices(options: argparse.Namespace) -> int:
-    from engine.demo import demo_dataset
-    from engine.demo.demo_dataset import HELD_OUT
-
     other = ["evaluate", "seeds", "models"]
     refuse(options, other, "does not go with --choices: leave one of them out.")
     scenes = SCENES if options.scenes is None else options.scenes
@@ -61,8 +58,6 @@ def _choices(options: argparse.Namespace) -> int:
 
 
 def _seeds(text: str | None) -> range:
-    from engine.demo.demo_dataset import HELD_OUT, TRAINING
-
     if text is None:
         return HELD_OUT
     ends = re.fullmatch(r"([0-9]{1,9}):([0-9]{1,9})", text)

@@ -1,4 +1,5 @@
-"""report: runs in every format of reports; published result files as a document."""
+"""report, bundle and gate: runs, or published result files, in every format of reports; runs as a
+folder that opens anywhere; whether a run is worse than an earlier one."""
 
 import argparse
 import os
@@ -9,7 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from engine import settings
-from engine.cli.common import command, flag, read_progress, say
+from engine.cli.common import JSON, add_flags, command, flag, percent, read_progress, say
 from engine.errors import BadInput
 from engine.media_options import check_range
 from engine.published.read import RecordsError, ResultFile, imported_sets, read_files
@@ -20,6 +21,11 @@ from engine.storage.run_store import Run
 FORMATS = ("md", "html", "csv", "json", "parquet", "every-eval-ever")
 DOCUMENTS = ("md", "html")
 LARGEST, MOST_LARGEST = 1200, 10_000  # pixels of a bundle's pictures
+CODES = {"no worse": 0, "worse": 1, "changed": 1, "undecided": 3}
+METRIC_HELP = (
+    "what is compared (default: total,ttft,tpot,tokens,accuracy); also: decode, vision, prefill "
+    "and others, and answers: then a changed token id is worse"
+)
 
 
 def add(commands: Any) -> None:
@@ -38,6 +44,24 @@ def add(commands: Any) -> None:
         "--largest": flag(int, "longer side of pictures in pixels; 0: no media", default=LARGEST),
     }
     command(commands, "bundle", _bundle, "write runs as a folder that opens anywhere", folder)
+
+    _add_gate(commands)
+
+
+def _add_gate(commands: Any) -> None:
+    flags = {
+        "runs": flag(str, "BASE and NEW: a folder or name of a run", form="RUN", nargs="+"),
+        "--metric": flag(str, METRIC_HELP, form="NAME,..."),
+        "--margin": flag(
+            str, "what counts as equal (5%%); of accuracy in percentage points", "5%", "PERCENT"
+        ),
+        "--undecided": flag(("ok", "fail"), "exit code 0 or 1 instead of 3 if undecided"),
+    }
+    codes = "exit code 0 no worse, 1 worse, 3 undecided"
+    more = f"Compares NEW with BASE, two runs of the same samples: {codes}, 2 for a user error."
+    gate = command(commands, "gate", _gate, f"compare two runs: {codes}", flags, description=more)
+    markdown = {"--md": flag(bool, "print Markdown, for a pull request")}
+    add_flags(gate.add_mutually_exclusive_group(), {**JSON, **markdown})
 
 
 def _report(options: argparse.Namespace) -> int:
@@ -156,3 +180,29 @@ def _give(options: argparse.Namespace, text: str) -> None:
         say(f"Written: {options.out}")
         return
     sys.stdout.write(printable(text))
+
+
+def _gate(options: argparse.Namespace) -> int:
+    if len(options.runs) != 2:
+        raise BadInput(f"gate compares two runs; {len(options.runs):,} named here: name two.")
+    from engine.analysis import gate
+    from engine.report import drawers, gate_text
+
+    metrics = None if options.metric is None else gate.metric_names(options.metric)
+    share = percent("--margin", options.margin)
+    values = []
+    for name in options.runs:
+        run = run_store.read(run_store.find(name, settings.load().runs_dir))
+        for problem in run.problems:
+            say(f"{run.folder}: {problem}")
+        values.append(gate.values_of(run))
+    report = gate.gate(values[0], values[1], metrics, share)
+    if options.json:
+        print(drawers.as_json(gate_text.as_json(report)))
+    elif options.md:
+        sys.stdout.write(drawers.markdown(gate_text.blocks(report)))
+    else:
+        print(printable(drawers.terminal(gate_text.blocks(report)[1:])))
+    if report.verdict == "undecided" and options.undecided:
+        return 0 if options.undecided == "ok" else 1
+    return CODES[report.verdict]

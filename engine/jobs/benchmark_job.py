@@ -19,7 +19,7 @@ from pathlib import Path
 
 from engine import settings
 from engine.benchmark import by_turns, execute
-from engine.benchmark.cluster.cluster_options import LOCAL, ClusterOptions
+from engine.benchmark.cluster.ray_link import LOCAL, ClusterOptions
 from engine.benchmark.run_progress import Progress, Tracker
 from engine.errors import BadInput, StoreError
 from engine.jobs.queue import Job
@@ -27,7 +27,8 @@ from engine.media import dataset
 from engine.media_options import Change, swept_change
 from engine.models import registry
 from engine.quoting import shown
-from engine.storage import run_details, run_header, run_store
+from engine.storage import annotations as feedback
+from engine.storage import run_header, run_store
 from engine.storage.plan import Plan
 from engine.types import Doing
 
@@ -41,7 +42,6 @@ def sweep_base() -> Path:
 
 
 def refuse_sweep_elsewhere(count: int) -> None:
-    """BadInput for a sweep on a cluster."""
     raise BadInput(
         f"A sweep of {count:,} strengths runs in this process only: choose this machine alone, or "
         "start a run per strength."
@@ -71,8 +71,8 @@ def in_sweep(
     folder holds a run with other settings."""
     if not os.path.lexists(folder / run_header.HEADER):
         made = execute.prepare(plan, found, folder)
-        name = ",".join(map(str, plan.perturb))[: run_details.MAX_NAME_CHARS]
-        run_details.put(folder, run_details.cleaned(name, (f"sweep {change}",)))
+        name = ",".join(map(str, plan.perturb))[: feedback.MAX_NAME_CHARS]
+        feedback.put_details(folder, feedback.cleaned_details(name, (f"sweep {change}",)))
         return made
     there = run_header.read(folder).plan
     if replace(there, order=plan.order, order_why=plan.order_why) != plan:

@@ -29,8 +29,6 @@ KEPT = 600  # finished jobs that a link can reopen; one comparison has up to 30
 
 @dataclass(eq=False)
 class Job(Watcher, ABC):
-    """Work for the device, queued or running."""
-
     brief: ClassVar[bool] = False  # a brief job may interrupt a long one
 
     patience_s: float | None = None  # None: never cancelled for lack of reads
@@ -138,8 +136,6 @@ class Job(Watcher, ABC):
 
 
 class Jobs:
-    """The queue of the process and its worker thread."""
-
     def __init__(self) -> None:
         self._jobs: dict[str, Job] = {}
         self._waiting: deque[Job] = deque()

@@ -50,8 +50,6 @@ class RunView:
 
 @dataclass(eq=False, kw_only=True)
 class RunJob(Job):
-    """A request, queued or running.  It is also the run's watcher."""
-
     brief: ClassVar[bool] = True
 
     request: RunRequest

@@ -13,9 +13,9 @@ from engine.quoting import NONE, count, gib
 from engine.report.blocks import Block, Bullets, Heading, Paragraph, ReportTable
 from engine.report.report_figures import Findings, certificate_text
 from engine.storage.plan import IDS, flags
+from engine.storage.result_rows import UNVERIFIED
 from engine.storage.run_header import ModelIdentity
 from engine.storage.run_store import Run
-from engine.storage.schemas import UNVERIFIED
 from engine.types import EXTENT_WORDS, FRAME_WORDS
 
 if TYPE_CHECKING:

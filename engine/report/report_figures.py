@@ -24,9 +24,9 @@ from engine.analysis.robustness import Robustness
 from engine.errors import DatasetError
 from engine.media import dataset
 from engine.storage import provenance
+from engine.storage.result_rows import Standing
 from engine.storage.run_header import Header
 from engine.storage.run_store import Run
-from engine.storage.schemas import Standing
 from engine.types import Sample
 
 if TYPE_CHECKING:

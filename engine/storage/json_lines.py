@@ -101,7 +101,6 @@ class Appender:
 
 
 def held(path: Path) -> bool:
-    """Whether a process holds the lock now."""
     with contextlib.suppress(OSError):
         descriptor = plain_files.open_descriptor(path, os.O_RDWR, links=False)
         try:

@@ -5,7 +5,7 @@ the JSON keys; an absent key reads as its default.  Times are milliseconds."""
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import TYPE_CHECKING, Any, Self
+from typing import TYPE_CHECKING, Any, Literal, Self
 
 from msgspec import Struct, ValidationError, convert, json, structs, to_builtins
 
@@ -15,7 +15,6 @@ from engine.machine.load import MachineLoad
 from engine.media_options import COUNT_SPLIT
 from engine.plain_files import Count, Difference, Name, Positive, Rate, Repeat, Time
 from engine.storage.plan import Phase, Task
-from engine.storage.schemas import UNVERIFIED, Standing
 from engine.types import (
     STAGES,
     Batch,
@@ -31,6 +30,10 @@ from engine.types import (
 if TYPE_CHECKING:
     from engine.models.checkpoint import ModelEntry
 
+# Of a check; refused: the model does not offer what the check is about, so no run does it.
+Outcome = Literal["passed", "tie", "failed", "unresolved", "skipped", "refused"]
+PASSED = ("passed", "tie")
+SHOWN = 12  # characters of a certificate's hash that name it
 Spans = dict[str, Span | None]
 
 
@@ -50,6 +53,43 @@ class Place(Struct, frozen=True):
     actor: str | None = None
     pid: int | None = None
     shares: tuple[str, ...] = ()
+
+
+class Standing(Struct, frozen=True):
+    """Whether a certificate covers a result; `missing`: what the closest one does not cover, or
+    which timing checks of a covering one stayed open.  Of a server: how long ago it was proved, or
+    what was found instead."""
+
+    state: Literal["verified", "not covered", "unverified", "proved", "disproved"]
+    certificate: str | None = None
+    missing: tuple[str, ...] = ()
+
+    @property
+    def name(self) -> str:
+        return (self.certificate or "")[:SHOWN]
+
+    @property
+    def words(self) -> str:
+        """What is proved, such as "same answer as generate(), timing verified" or "unverified"."""
+        if self.state == "not covered":
+            return f"not covered: {', '.join(self.missing)}"
+        if self.state == "unverified":
+            return self.state
+        if self.state == "proved":
+            return f"the model it says, proved {', '.join(self.missing)}"
+        if self.state == "disproved":
+            return "not the checkpoint as published"
+        return "same answer as generate()" + ("" if self.missing else ", timing verified")
+
+    @property
+    def open_timing(self) -> str:
+        """What is not proved of a verified result's times, as a sentence; or ""."""
+        if self.state != "verified" or not self.missing:
+            return ""
+        return f"Not resolved on the verified samples: {', '.join(self.missing)}."
+
+
+UNVERIFIED = Standing("unverified")
 
 
 class ResultRow(Struct, frozen=True, kw_only=True):

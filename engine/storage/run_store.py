@@ -3,10 +3,10 @@
     run.json         plan, dataset, models, code and machine: written once (Header)
     results.jsonl    one object per sample, model and repeat, locked by the process that appends
     journal.jsonl    events: started, resumed, paused, given up, stopped, finished, verdict
-    summary.json     figures, written when the run is finished
+    summary.json     figures for other programs, written when the run is finished
     marks.jsonl      users' notes and thumbs (annotations.py)
     explanations.jsonl  which parts of the input answers rest on (explanations.py)
-    details.json     the name and tags that users gave the run (run_details.py)
+    details.json     the name and tags that users gave the run (annotations.py)
 
 Every failure is a StoreError of one sentence.  The wall clock is used for names and dates only.
 """
@@ -26,6 +26,7 @@ import msgspec
 
 from engine import plain_files
 from engine.errors import StoreError
+from engine.plain_files import Name
 from engine.quoting import count, quoted, shown
 from engine.storage import json_lines
 from engine.storage import run_header as headers
@@ -33,12 +34,20 @@ from engine.storage.json_lines import Appender, DamagedLines
 from engine.storage.plan import Plan, Task
 from engine.storage.result_rows import ResultRow
 from engine.storage.run_header import HEADER, Header, now
-from engine.storage.schemas import Event, checked
 
 RESULTS, JOURNAL = "results.jsonl", "journal.jsonl"
 SUMMARY = "summary.json"
 RunState = Literal["running", "finished", "stopped", "unreadable"]
 Stamp = tuple[tuple[str, int, int], ...]  # (file, size, time of last change)
+
+
+class Event(msgspec.Struct):
+    """A line of journal.jsonl."""
+
+    event: Name
+    at: str = ""
+    text: str = ""
+    tasks: list[Any] | None = None
 
 
 @dataclass(frozen=True)
@@ -217,7 +226,7 @@ def read(folder: Path) -> Run:
     header = headers.read(folder)
     with _guard(folder, "be read"):
         damage = DamagedLines()
-        found = json_lines.read(folder / JOURNAL, partial(checked, form=Event), damage)
+        found = json_lines.read(folder / JOURNAL, partial(plain_files.checked, form=Event), damage)
         journal = tuple(entry for _, entry in found)
         summary = _summary(folder, header)
         state, told, lost = _state(folder, summary), summary.get("results"), 0

@@ -23,7 +23,7 @@ from typing import Any, NamedTuple
 import msgspec
 from msgspec import Struct
 
-from engine import settings
+from engine import plain_files, settings
 from engine.errors import BadInput, ModelUnavailable, SettingsError
 from engine.machine import device
 from engine.media_options import COUNT_SPLIT
@@ -34,8 +34,7 @@ from engine.plain_files import JSON_FAULTS, Count, Name, advice, read_limited, r
 from engine.quoting import count, quoted, shown
 from engine.served import capabilities
 from engine.storage import provenance
-from engine.storage.result_rows import ResultRow, plain_value
-from engine.storage.schemas import SHOWN, UNVERIFIED, Standing, Texts, checked
+from engine.storage.result_rows import SHOWN, UNVERIFIED, ResultRow, Standing, plain_value
 from engine.types import RunOptions, RunResult
 from engine.verify.verdict import (
     TIMING,
@@ -63,7 +62,7 @@ class VerifiedModel(Struct):
     name: Name
     digest: str  # "" if it did not load
     dtype: str
-    environment: Texts
+    environment: dict[str, str]
     backend: str
     verified: bool
     coverage: Coverage
@@ -86,7 +85,7 @@ class Certificate(Struct):
     format: int
     made: str
     engine: str
-    libraries: Texts
+    libraries: dict[str, str]
     request: VerifiedRequest
     models: list[VerifiedModel]
     verdicts: list[Verdict]
@@ -183,7 +182,7 @@ def read(path: Path) -> dict[str, Any] | UnusableFile:
 @lru_cache(maxsize=256)
 def _read(path: Path, changed: int, size: int) -> dict[str, Any] | UnusableFile:
     try:
-        certificate = checked(read_limited(path, MAX_BYTES), Certificate)
+        certificate = plain_files.checked(read_limited(path, MAX_BYTES), Certificate)
         wrong = _contradiction(certificate)
     except (OSError, ValueError, *JSON_FAULTS) as error:
         wrong = reason(error)

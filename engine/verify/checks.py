@@ -13,7 +13,7 @@ import torch
 from engine import quoting
 from engine.models.adapter import Adapter
 from engine.pipeline import batch_run
-from engine.storage.schemas import PASSED, Outcome
+from engine.storage.result_rows import PASSED, Outcome
 from engine.types import RunResult
 from engine.verify.answer_paths import RecordedAnswer, Subject
 from engine.verify.verdict import CheckFinding, judged

@@ -35,7 +35,7 @@ from engine.decoding import decode
 from engine.errors import BadInput
 from engine.models import auto_processor, checkpoint, registry
 from engine.models.adapter import Adapter
-from engine.storage.schemas import Outcome
+from engine.storage.result_rows import Outcome
 from engine.types import ChosenFrames, Features, Image, Media, ModelInfo, Prepared
 from engine.verify import checks
 from engine.verify.answer_paths import Subject, rounding

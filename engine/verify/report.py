@@ -8,7 +8,7 @@ from typing import Any, Literal, NamedTuple
 
 from engine.models import registry
 from engine.quoting import count, joined
-from engine.storage.schemas import PASSED
+from engine.storage.result_rows import PASSED
 from engine.verify import certificates
 from engine.verify.verdict import (
     CHECKS,

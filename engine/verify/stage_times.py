@@ -20,7 +20,7 @@ import torch
 
 from engine.analysis import statistics
 from engine.machine.load import MachineLoad, Meter
-from engine.storage.schemas import Outcome
+from engine.storage.result_rows import Outcome
 from engine.timing import VisionProbe, synchronizer
 from engine.types import STAGES, DecodeConfig, RunResult, Span
 from engine.verify.answer_paths import RecordedAnswer, Subject

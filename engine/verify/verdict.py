@@ -20,7 +20,7 @@ from engine.machine.load import MachineLoad, words
 from engine.media_options import check_range
 from engine.pipeline import Watcher
 from engine.prompts import DEFAULT_QUESTION, check_question
-from engine.storage.schemas import PASSED, Outcome
+from engine.storage.result_rows import PASSED, Outcome
 from engine.types import FRAME_RULES, OPTIONS, Backend, MediaOptions, ModelInfo, RunResult, Sample
 
 MAX_RUNS = 100

@@ -13,8 +13,8 @@ from engine.machine import device
 from engine.machine.device import Memory
 from engine.models import registry
 from engine.storage import run_store
+from engine.storage.result_rows import Standing
 from engine.storage.run_store import Run
-from engine.storage.schemas import Standing
 from engine.types import DecodeConfig, RunResult
 from tests import recordings
 from tests.benchmark import test_execute

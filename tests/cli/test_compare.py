@@ -3,8 +3,7 @@
 from msgspec.structs import replace
 
 from engine.cli import compare
-from engine.storage.result_rows import AskedAndRan, ResultRow
-from engine.storage.schemas import Standing
+from engine.storage.result_rows import AskedAndRan, ResultRow, Standing
 
 HASH = "ab" * 32
 

@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from engine.cli import draft
+from engine.cli import studies
 from engine.errors import BadInput
 from engine.media_options import Split, window
 from engine.pipeline.drafts import DraftRequest
@@ -21,9 +21,9 @@ def _asked(monkeypatch: pytest.MonkeyPatch, root: Path, *flags: str) -> DraftReq
         made.append(request)
         raise Stop
 
-    monkeypatch.setattr(draft, "DraftJob", noted)
+    monkeypatch.setattr(studies, "DraftJob", noted)
     parser = argparse.ArgumentParser()
-    draft.add(parser.add_subparsers())
+    studies.add(parser.add_subparsers())
     usual = ("draft", "record-1", "--dataset", str(root), "--target", "a", "--draft", "lookup")
     options = parser.parse_args([*usual, *flags])
     with pytest.raises(Stop):

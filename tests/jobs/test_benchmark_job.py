@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 
 from engine.benchmark.cluster import run_session
-from engine.benchmark.cluster.cluster_options import ClusterOptions
+from engine.benchmark.cluster.ray_link import ClusterOptions
 from engine.jobs import queue as jobs
 from engine.jobs.benchmark_job import BenchmarkJob
 from engine.media import dataset

@@ -9,7 +9,7 @@ import pytest
 
 from engine.__main__ import main
 from engine.errors import BadInput, Cancelled
-from engine.jobs.draft_job import DraftJob
+from engine.jobs.model_work import DraftJob
 from engine.media import dataset
 from engine.models import registry
 from engine.pipeline import draft_loop

@@ -7,7 +7,7 @@ import pytest
 
 from engine.attribution.explained import ExplainOptions, ExplainRequest
 from engine.errors import BadInput, Cancelled
-from engine.jobs.explain_job import ExplainJob
+from engine.jobs.model_work import ExplainJob
 from engine.models import registry
 from engine.types import DecodeConfig, RunOptions, RunRequest, Sample
 

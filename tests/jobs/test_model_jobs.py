@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from engine import settings
-from engine.jobs.model_jobs import ModelJob
+from engine.jobs.model_work import ModelJob
 from engine.models import checkpoint_files, registry
 from engine.models.checkpoint import ModelEntry
 from engine.models.checkpoint_files import Step

@@ -12,7 +12,7 @@ from engine.media import dataset
 from engine.media.dataset import Dataset
 from engine.media_options import perturbations
 from engine.media_options import sweep as strengths
-from engine.storage import run_details, run_store
+from engine.storage import annotations, run_store
 from engine.storage.plan import Plan
 from engine.types import DecodeConfig
 from tests import recordings
@@ -48,7 +48,7 @@ def test_a_repeated_sweep_skips_what_is_finished_and_refuses_other_settings(
         with ready.writer:
             assert ready.run() == "finished"
     written = (folders[1] / run_store.RESULTS).read_bytes()
-    assert run_details.read(folders[1])[0].tags == ("sweep hot",)
+    assert annotations.details(folders[1])[0].tags == ("sweep hot",)
     ready = benchmark_job.in_sweep(every[1], found, folders[1], "hot")
     with ready.writer:
         assert ready.run() == "finished" and ready.tracker.view().done == 2

@@ -8,7 +8,7 @@ import pytest
 
 from engine.__main__ import main
 from engine.jobs import queue as jobs
-from engine.jobs.verify_job import VerifyJob
+from engine.jobs.model_work import VerifyJob
 from engine.types import Sample
 from engine.verify import certificates, runner
 from engine.verify.verdict import VerifyRequest

@@ -9,7 +9,7 @@ import pytest
 from streamlit.testing.v1 import AppTest
 
 from engine import settings
-from engine.benchmark.cluster.cluster_options import ClusterOptions
+from engine.benchmark.cluster.ray_link import ClusterOptions
 from engine.jobs import queue
 from engine.jobs.benchmark_job import BenchmarkJob
 from engine.jobs.queue import Job

@@ -20,7 +20,7 @@ from streamlit.web.server import server_util
 from engine import settings
 from engine.analysis.compared import RunVerdict, verdict
 from engine.jobs import queue
-from engine.jobs.draft_job import DraftJob
+from engine.jobs.model_work import DraftJob
 from engine.jobs.queue import Job
 from engine.jobs.run_job import RunJob
 from engine.media import media_sources

@@ -9,8 +9,8 @@ from streamlit.testing.v1 import AppTest
 
 from engine import settings
 from engine.storage import annotations
+from engine.storage.annotations import Vote, VotedAnswer
 from engine.storage.run_store import Run
-from engine.storage.schemas import Vote, VotedAnswer
 from tests import fabricate
 from tests.pages.conftest import Open
 

@@ -14,7 +14,7 @@ from engine.attribution import explained as cells
 from engine.attribution.explained import ExplainRequest, Explanation
 from engine.errors import BadInput, Cancelled
 from engine.jobs import queue
-from engine.jobs.explain_job import ExplainJob
+from engine.jobs.model_work import ExplainJob
 from engine.storage import run_store
 from tests.attribution import made
 from tests.jobs.waiting import wait

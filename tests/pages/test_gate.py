@@ -9,7 +9,7 @@ import streamlit as st
 from streamlit.testing.v1 import AppTest
 
 from engine import settings
-from engine.storage import run_details
+from engine.storage import annotations
 from engine.storage.run_store import Run
 from tests import fabricate
 from tests.pages.conftest import Open
@@ -37,7 +37,7 @@ def opened(app: Open, *runs: str, **more: str | list[str]) -> AppTest:
 def test_a_slower_run_is_worse_than_the_pinned_baseline(app: Open) -> None:
     for name, slow in (("old", 1.0), ("new", 1.3)):
         kept(name, slow, ids=(100, 9, 102, 103) if name == "new" else ())
-    run_details.pin(settings.load().runs_dir, "old")
+    annotations.pin(settings.load().runs_dir, "old")
     at = opened(app, "new", "old")
     assert "BASE: " in texts(at) and "· old\nNEW: " in texts(at)
     assert "Worse: total of vl +30.0 %" in texts(at) and "adjusted by Holm" in texts(at)
@@ -64,7 +64,7 @@ def test_models_have_their_labels_unless_these_changed_and_programs_get_names(
     monkeypatch.setattr(st, "download_button", keep)
     kept("old", vl="Vicuna")
     kept("new", 1.3, vl=label)
-    run_details.pin(settings.load().runs_dir, "old")
+    annotations.pin(settings.load().runs_dir, "old")
     at = opened(app, "new", "old")
     assert f"total of {told} +30.0 %" in texts(at)
     results = json.loads(written["JSON"]())["results"]
@@ -74,7 +74,7 @@ def test_models_have_their_labels_unless_these_changed_and_programs_get_names(
 def test_a_link_reopens_the_same_comparison(app: Open) -> None:
     for name, slow in (("old", 1.0), ("new", 1.3)):
         kept(name, slow)
-    run_details.pin(settings.load().runs_dir, "old")
+    annotations.pin(settings.load().runs_dir, "old")
     at = opened(app, "new", "old", gate_margin="40", gate_metrics=["total", "answers"])
     assert "No worse" in texts(at) and "with a margin of 40 %" in texts(at)
     command = "python -m engine gate old new --metric total,answers --margin 40%"

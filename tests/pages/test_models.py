@@ -9,7 +9,7 @@ import pytest
 from streamlit.testing.v1 import AppTest
 
 from engine.jobs import queue as jobs
-from engine.jobs.model_jobs import ModelJob
+from engine.jobs.model_work import ModelJob
 from engine.models import registry
 from engine.pipeline import feature_cache, single_run
 from engine.types import DecodeConfig, RunOptions, RunRequest, Sample

@@ -16,7 +16,7 @@ from engine import settings
 from engine.prompts import OFF_SCRIPT
 from engine.report import bundle
 from engine.storage import annotations as marks
-from engine.storage import run_details, run_store
+from engine.storage import run_store
 from engine.storage.plan import Plan, Task
 from engine.storage.result_rows import ResultRow
 from engine.storage.run_store import Run
@@ -336,13 +336,13 @@ def test_a_tag_that_is_too_long_is_refused_in_its_box_and_taken_back(app: Open, 
     (box,) = [one for one in at.main.get("popover") if one.key == "results_edit_one"]
     assert any("has 99 characters: shorten it" in str(one.value) for one in box.get("text"))
     assert at.multiselect(key="results_tags_one").value == ["rain"]
-    assert run_details.read(run.folder)[0].tags == ("rain",)
+    assert marks.details(run.folder)[0].tags == ("rain",)
 
 
 def test_damaged_details_are_said_and_ignored(app: Open, make: Make) -> None:
     run = make("one", [fabricate.row()])
-    (run.folder / run_details.DETAILS).write_text("{")
-    (settings.load().runs_dir / run_details.BASELINE).write_text("[]")
+    (run.folder / marks.DETAILS).write_text("{")
+    (settings.load().runs_dir / marks.BASELINE).write_text("[]")
     at = app(PAGE, runs="one")
     assert "details.json cannot be used" in texts(at) and "baseline.json cannot be" in texts(at)
     assert listed(at) == ["one"] and at.get("vega_lite_chart")
@@ -363,13 +363,13 @@ def test_the_baseline_comes_first_and_is_the_reference(app: Open, make: Make) ->
     assert names[0].startswith("ev · ") and names[1].endswith(" (baseline)")
     assert "(baseline)" not in names[0]
     at.button(key="results_pin_old").click().run()
-    assert run_details.baseline(settings.load().runs_dir) == ("", "")
+    assert marks.baseline(settings.load().runs_dir) == ("", "")
     assert at.selectbox(key="results_b").value == "ev · 2026-01-01 00:00:00"  # of the older run
 
 
 def test_deleting_is_asked_in_a_fold_of_its_own(app: Open, make: Make) -> None:
     run, other = make("one", [fabricate.row()]), make("two", [fabricate.row()])
-    run_details.pin(settings.load().runs_dir, "one")
+    marks.pin(settings.load().runs_dir, "one")
     at = app(PAGE, runs=["one", "two"])
     fold = next(one for one in at.main.get("expander") if one.label == "Delete …")
     assert "Lost for good: its notes and 1 result" in fold.text[0].value
@@ -378,7 +378,7 @@ def test_deleting_is_asked_in_a_fold_of_its_own(app: Open, make: Make) -> None:
     assert not run.folder.exists() and other.folder.exists()
     assert listed(at) == ["two"] and at.query_params["results_runs"] == "two"
     assert "Deleted the run" in texts(at) and "not found" not in texts(at)
-    assert run_details.baseline(settings.load().runs_dir)[0] == ""
+    assert marks.baseline(settings.load().runs_dir)[0] == ""
 
 
 def test_the_newest_run_follows_the_last_chosen_one_that_is_deleted(app: Open, make: Make) -> None:

@@ -7,7 +7,7 @@ import pytest
 from engine import settings
 from engine.jobs import queue
 from engine.jobs.benchmark_job import BenchmarkJob
-from engine.storage import run_details
+from engine.storage import annotations
 from tests.analysis.test_robustness import changed, run
 from tests.pages.conftest import Open
 from tests.pages.test_benchmark import (
@@ -55,7 +55,7 @@ def test_a_sweep_is_a_run_per_strength_and_its_results_open_together(app: Open) 
     assert len(names) == 2 and names[0].endswith("-hot-0") and names[1].endswith("-hot-0.3")
     links = {link.proto.label: link.proto.query_string for link in at.get("page_link")}
     assert all(name in links["Open the sweep: 2 of 2 runs"] for name in names)
-    tags = {run_details.read(settings.load().runs_dir / name)[0].tags for name in names}
+    tags = {annotations.details(settings.load().runs_dir / name)[0].tags for name in names}
     assert tags == {("sweep hot",)}
     at = app(RESULTS, runs=names, view="Quality")
     assert not at.exception and [one.value for one in at.subheader][-1].startswith(

@@ -8,7 +8,7 @@ import pytest
 from streamlit.testing.v1 import AppTest
 
 from engine.jobs import queue
-from engine.jobs.verify_job import VerifyJob
+from engine.jobs.model_work import VerifyJob
 from engine.verify import certificates
 from engine.verify.verdict import CHECKS, coverage_of
 from tests.pages.conftest import Open, quantize

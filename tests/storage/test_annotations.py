@@ -9,10 +9,9 @@ import pytest
 from engine.errors import BadInput, StoreError
 from engine.storage import annotations as marks
 from engine.storage import run_store
-from engine.storage.annotations import Feedback
+from engine.storage.annotations import Choice, Feedback, RunDetails, Vote, VotedAnswer
 from engine.storage.json_lines import Appender
 from engine.storage.plan import Task
-from engine.storage.schemas import Choice, Vote, VotedAnswer
 from tests import fabricate
 
 TASK = Task("ev", "s0", 0, "measured")
@@ -117,3 +116,43 @@ def test_two_sessions_at_once_lose_no_vote(tmp_path: Path) -> None:
         (seed, f"s{number}") for seed in (1, 2) for number in range(20)
     }
     assert marks.problem(folder) == ""
+
+
+@pytest.mark.parametrize(
+    ("name", "tags", "words"),
+    [
+        ("x" * 81, (), "shorten it to 80"),
+        ("", tuple("abcdefghi"), "at most 8"),
+        ("", ("x" * 31,), "shorten it to 30"),
+    ],
+)
+def test_too_much_is_refused(name: str, tags: tuple[str, ...], words: str) -> None:
+    with pytest.raises(BadInput, match=words):
+        marks.cleaned_details(name, tags)
+
+
+def test_a_link_is_not_followed(tmp_path: Path) -> None:
+    (tmp_path / "outside").write_text('{"name": "secret"}')
+    folder = fabricate.run(tmp_path / "one", []).folder
+    (folder / marks.DETAILS).symlink_to(tmp_path / "outside")
+    found, problem = marks.details(folder)
+    assert found.name == "" and "symbolic link" in problem
+    with pytest.raises(StoreError, match="cannot be written"):
+        marks.put_details(folder, RunDetails("x"))
+
+
+def test_there_is_one_baseline(tmp_path: Path) -> None:
+    for name in ("one", "two"):
+        fabricate.run(tmp_path / name, [])
+    assert marks.baseline(tmp_path) == ("", "")
+    marks.pin(tmp_path, "one")
+    marks.pin(tmp_path, "two")
+    assert marks.baseline(tmp_path) == ("two", "")
+    marks.unpin(tmp_path)
+    marks.unpin(tmp_path)
+    assert marks.baseline(tmp_path) == ("", "")
+    for odd in ("absent", "../one", "", "."):
+        with pytest.raises(StoreError, match="is not a run in"):
+            marks.pin(tmp_path / "runs", odd)
+    (tmp_path / marks.BASELINE).write_text("{}")
+    assert marks.baseline(tmp_path)[0] == "" and marks.baseline(tmp_path)[1]

@@ -12,9 +12,9 @@ from pathlib import Path
 
 import pytest
 
+from engine.plain_files import checked
 from engine.storage import json_lines
 from engine.storage.json_lines import Appender, DamagedLines
-from engine.storage.schemas import checked
 
 ROOT = Path(__file__).resolve().parents[2]
 

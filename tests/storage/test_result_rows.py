@@ -12,9 +12,8 @@ from typing import Any
 import pytest
 
 from engine.storage import run_store
-from engine.storage.result_rows import ResultRow
+from engine.storage.result_rows import ResultRow, Standing
 from engine.storage.run_store import Run
-from engine.storage.schemas import Standing
 from engine.types import Batch, Span
 from tests import fabricate
 from tests.ui.answers import result

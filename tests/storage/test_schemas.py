@@ -10,13 +10,12 @@ from typing import Any
 import pytest
 
 from engine.analysis.results_table import frame
-from engine.plain_files import JSON_FAULTS, reason
+from engine.plain_files import JSON_FAULTS, checked, reason
 from engine.report import export
 from engine.storage import json_lines, run_store
 from engine.storage.json_lines import DamagedLines
 from engine.storage.result_rows import ResultRow
 from engine.storage.run_store import Run
-from engine.storage.schemas import checked
 from tests import fabricate
 from tests.conftest import slow_unless
 

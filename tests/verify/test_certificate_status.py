@@ -9,7 +9,7 @@ import pytest
 
 from engine.models import checkpoint, checkpoint_files, registry
 from engine.models.checkpoint import ModelEntry
-from engine.storage.schemas import Standing
+from engine.storage.result_rows import Standing
 from engine.verify import certificates
 from tests.ui.verify.made import PLACE, certificate, verdicts
 

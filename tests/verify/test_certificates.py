@@ -10,7 +10,7 @@ import pytest
 
 from engine.errors import BadInput
 from engine.media_options import Split, perturbations, window
-from engine.storage.schemas import UNVERIFIED, Standing
+from engine.storage.result_rows import UNVERIFIED, Standing
 from engine.types import (
     Batch,
     DecodeConfig,

@@ -12,7 +12,7 @@ import streamlit as st
 from engine import media_options, settings
 from engine.analysis import run_planning
 from engine.analysis.run_planning import EarlierRun
-from engine.benchmark.cluster.cluster_options import AUTO, LOCAL, ClusterOptions
+from engine.benchmark.cluster.ray_link import AUTO, LOCAL, ClusterOptions
 from engine.errors import BadInput
 from engine.jobs.benchmark_job import refuse_sweep_elsewhere
 from engine.media import dataset

@@ -11,7 +11,7 @@ from string import ascii_uppercase
 import streamlit as st
 
 from engine.jobs.run_job import RunView
-from engine.storage.schemas import Choice, Vote, VotedAnswer
+from engine.storage.annotations import Choice, Vote, VotedAnswer
 from ui.widgets import followed_runs, notices
 from ui.widgets.followed_runs import RUNS
 

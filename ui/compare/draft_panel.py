@@ -8,7 +8,7 @@ import streamlit as st
 
 from engine.analysis import drafting
 from engine.analysis.drafting import DraftReport
-from engine.jobs.draft_job import DraftJob
+from engine.jobs.model_work import DraftJob
 from engine.models import registry
 from engine.models.checkpoint import ModelEntry
 from engine.pipeline.drafts import LOOKUP, MAX_GAMMA, AnswerPiece, DraftRequest

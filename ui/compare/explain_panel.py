@@ -10,7 +10,7 @@ from engine.attribution import explained, wording
 from engine.attribution.explained import FILLS, ExplainOptions, ExplainRequest, Explanation, Fill
 from engine.attribution.wording import NOT_SAID
 from engine.errors import StageScopeError
-from engine.jobs.explain_job import ExplainJob
+from engine.jobs.model_work import ExplainJob
 from engine.jobs.run_job import RunView
 from engine.media.thumbnails import stamp_of
 from engine.models import registry

@@ -21,7 +21,7 @@ from engine.jobs.run_job import RunView
 from engine.models.checkpoint import ModelEntry
 from engine.storage import annotations as feedback
 from engine.storage import run_store
-from engine.storage.schemas import VotedAnswer
+from engine.storage.annotations import VotedAnswer
 from engine.types import OFFERED, RunResult, Sample
 from ui.compare import blind_vote
 from ui.widgets import dataset_picker, followed_runs, links, notices, uploads

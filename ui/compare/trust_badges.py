@@ -5,8 +5,7 @@ from typing import Literal
 
 from engine.machine.load import MachineLoad
 from engine.machine.load import words as load_words
-from engine.storage.result_rows import ResultRow
-from engine.storage.schemas import Standing
+from engine.storage.result_rows import ResultRow, Standing
 from engine.types import COLD_VISION
 from engine.verify import certificates
 from ui.widgets.text import escape, ms

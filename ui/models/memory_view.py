@@ -14,7 +14,7 @@ import streamlit as st
 
 from engine.errors import CacheError
 from engine.jobs import queue
-from engine.jobs.model_jobs import Action, ModelJob
+from engine.jobs.model_work import Action, ModelJob
 from engine.machine import device
 from engine.machine.device import Memory
 from engine.models import registry

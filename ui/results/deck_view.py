@@ -19,7 +19,7 @@ from engine.analysis.agreement import DeckCard
 from engine.errors import StoreError
 from engine.models import registry
 from engine.storage import annotations as feedback
-from engine.storage.schemas import Choice, Vote, VotedAnswer
+from engine.storage.annotations import Choice, Vote, VotedAnswer
 from ui.compare import blind_vote
 from ui.results import comparison_view, opened_runs, sample_view
 from ui.results.opened_runs import OpenedRuns

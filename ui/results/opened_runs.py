@@ -21,8 +21,8 @@ from engine.analysis.pairs import Comparison
 from engine.analysis.results_table import Lens, LensName
 from engine.report.report_figures import Findings
 from engine.storage import annotations as feedback
-from engine.storage import explanations, run_details, run_store
-from engine.storage.run_details import RunDetails
+from engine.storage import explanations, run_store
+from engine.storage.annotations import RunDetails
 from engine.storage.run_store import Run, RunInfo, Stamp
 from ui.widgets import uploads
 from ui.widgets.text import count, when
@@ -41,7 +41,7 @@ STALE_S = 3  # a released lock is noticed after this time at most
 @dataclass(frozen=True)
 class Source:
     info: RunInfo
-    details: RunDetails = run_details.NONE
+    details: RunDetails = feedback.NO_DETAILS
     details_problem: str = ""
     baseline: bool = False  # other runs are compared with this one
     private: bool = False  # a run of own files, for this visit only
@@ -90,12 +90,12 @@ def named(chosen: Sequence[Source]) -> tuple[str, ...]:
 def sources() -> tuple[Source, ...]:
     """The baseline, then newer runs first, with those of this visit; StoreError if unreadable."""
     base, own = settings.load().runs_dir, uploads.runs_folder()
-    pinned, _ = run_details.baseline(base)
+    pinned, _ = feedback.baseline(base)
     found = [
         Source(info, details=details, details_problem=problem, private=folder == own,
                baseline=folder == base and info.folder.name == pinned)
         for folder in filter(None, (base, own))
-        for info, details, problem in _stored(folder, run_store.stamps(folder, run_details.DETAILS))
+        for info, details, problem in _stored(folder, run_store.stamps(folder, feedback.DETAILS))
     ]  # fmt: skip
     found.sort(key=lambda run: (run.baseline, run.info.created, run.info.id), reverse=True)
     return tuple(found)
@@ -103,7 +103,7 @@ def sources() -> tuple[Source, ...]:
 
 @st.cache_data(max_entries=8, ttl=STALE_S, show_spinner=False)
 def _stored(base: Path, stamps: tuple[Stamp, ...]) -> tuple[tuple[RunInfo, RunDetails, str], ...]:
-    return tuple((info, *run_details.read(info.folder)) for info in run_store.listing(base))
+    return tuple((info, *feedback.details(info.folder)) for info in run_store.listing(base))
 
 
 @dataclass(frozen=True, eq=False)

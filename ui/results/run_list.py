@@ -10,9 +10,9 @@ import streamlit as st
 from engine import settings
 from engine.errors import StoreError
 from engine.report import bundle
-from engine.storage import run_details, run_store
+from engine.storage import annotations, run_store
+from engine.storage.annotations import MAX_NAME_CHARS, MAX_TAGS
 from engine.storage.plan import chips
-from engine.storage.run_details import MAX_NAME_CHARS, MAX_TAGS
 from ui.results import opened_runs
 from ui.results.opened_runs import OpenedRuns, Source
 from ui.widgets import dataset_picker, links, notices, uploads
@@ -46,7 +46,7 @@ def choose() -> list[Source] | None:
     except StoreError as error:
         notices.problem(str(error), "results_runs")
         return []
-    if problem := run_details.baseline(settings.load().runs_dir)[1]:
+    if problem := annotations.baseline(settings.load().runs_dir)[1]:
         notices.notice(problem, "results_baseline")
     readable = {one.key: one for one in runs if not one.info.problem}
     newest = newest_finished(runs)
@@ -211,19 +211,19 @@ def _edit(source: Source) -> None:
 
 def _keep(source: Source) -> None:
     name, tags = (st.session_state[f"results_{one}_{source.key}"] for one in ("name", "tags"))
-    run_details.put(source.info.folder, run_details.cleaned(name, tuple(tags)))
+    annotations.put_details(source.info.folder, annotations.cleaned_details(name, tuple(tags)))
 
 
 def _pin(source: Source) -> None:
     base = source.info.folder.parent
-    run_details.unpin(base) if source.baseline else run_details.pin(base, source.key)
+    annotations.unpin(base) if source.baseline else annotations.pin(base, source.key)
 
 
 def _delete(source: Source) -> None:
     base = source.info.folder.parent
     run_store.delete(source.info.folder, base)
     if source.baseline:
-        run_details.unpin(base)
+        annotations.unpin(base)
     left = [key for key in st.session_state[KEYS] if key != source.key]
     newest = newest_finished(opened_runs.sources())
     _put(left or ([newest.key] if newest else []))

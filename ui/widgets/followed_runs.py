@@ -11,7 +11,7 @@ import streamlit as st
 
 from engine.analysis.compared import ComparedModel
 from engine.jobs import queue, run_job
-from engine.jobs.explain_job import ExplainJob
+from engine.jobs.model_work import ExplainJob
 from engine.jobs.queue import Job
 from engine.jobs.run_job import RunJob, RunView
 from engine.models.checkpoint import ModelEntry

@@ -18,8 +18,7 @@ from streamlit.runtime.uploaded_file_manager import UploadedFile
 
 from engine.errors import BadInput
 from engine.jobs import queue
-from engine.jobs.draft_job import DraftJob
-from engine.jobs.explain_job import ExplainJob
+from engine.jobs.model_work import DraftJob, ExplainJob
 from engine.jobs.queue import Job
 from engine.jobs.run_job import RunJob
 from engine.media import media_files

@@ -19,8 +19,7 @@ from collections.abc import Callable, Iterable
 from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
-from engine.benchmark.cluster.cluster_options import LOCAL
-from engine.benchmark.cluster.ray_link import unlogged, unreachable
+from engine.benchmark.cluster.ray_link import LOCAL, unlogged, unreachable
 from engine.benchmark.cluster.worker import Worker
 
 STORE_BYTES = 80 * 2**20  # for Ray's objects: rows and serialized runs

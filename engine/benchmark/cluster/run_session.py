@@ -9,8 +9,7 @@ from contextlib import AbstractContextManager
 from dataclasses import dataclass, field
 from typing import Any
 
-from engine.benchmark.cluster.cluster_options import ClusterOptions
-from engine.benchmark.cluster.ray_link import Event, Link
+from engine.benchmark.cluster.ray_link import ClusterOptions, Event, Link
 from engine.benchmark.cluster.worker import machine, pack, versions
 from engine.benchmark.cluster.workers import (
     MOST_DEATHS,

@@ -91,8 +91,6 @@ def unpack(value: Any) -> tuple[Plan, Path, list[Sample]]:
 
 def device_here() -> dict[str, Any]:
     """`unit` identifies the device on its machine: the id of a GPU, else the kind of device."""
-    from engine.machine import device
-
     chosen = device.choose()
     environment = device.environment(chosen) | {"threads": os.environ["STAGESCOPE_THREADS"]}
     name = unit = environment["device"]

@@ -4,7 +4,7 @@ from typing import Any
 
 import pytest
 
-from engine.benchmark.cluster.cluster_options import ClusterOptions, per_worker
+from engine.benchmark.cluster.ray_link import ClusterOptions, per_worker
 from engine.errors import BadInput, ClusterError
 from engine.storage.plan import Plan
 

@@ -24,7 +24,7 @@ import pytest
 from engine.__main__ import main
 from engine.benchmark import execute
 from engine.benchmark.cluster import ray_link
-from engine.benchmark.cluster.cluster_options import ClusterOptions
+from engine.benchmark.cluster.ray_link import ClusterOptions
 from engine.benchmark.cluster.run_session import ClusterExecutor
 from engine.errors import ClusterError
 from engine.media import dataset

@@ -9,7 +9,7 @@ import pytest
 
 from engine.benchmark import execute
 from engine.benchmark.cluster import run_session as executors
-from engine.benchmark.cluster.cluster_options import ClusterOptions
+from engine.benchmark.cluster.ray_link import ClusterOptions
 from engine.benchmark.cluster.run_session import ClusterExecutor
 from engine.benchmark.cluster.workers import MOST_DEATHS
 from engine.errors import BadInput, ClusterError

@@ -9,7 +9,7 @@ from typing import Any, cast
 
 import pytest
 
-from engine.benchmark.cluster.cluster_options import ClusterOptions, per_worker
+from engine.benchmark.cluster.ray_link import ClusterOptions, per_worker
 from engine.cli import bench
 from engine.media.dataset import Dataset
 from engine.media_options import Split, Window, perturbations

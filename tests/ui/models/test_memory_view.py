@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from engine.jobs import queue as jobs
-from engine.jobs.model_jobs import ModelJob
+from engine.jobs.model_work import ModelJob
 from engine.jobs.queue import Jobs
 from engine.machine.device import Memory
 from engine.models.checkpoint import ModelEntry

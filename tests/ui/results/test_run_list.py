@@ -1,7 +1,7 @@
 from dataclasses import replace
 from pathlib import Path
 
-from engine.storage.run_details import RunDetails
+from engine.storage.annotations import RunDetails
 from engine.storage.run_store import RunInfo
 from ui.results.opened_runs import Source
 from ui.results.run_list import newest_finished

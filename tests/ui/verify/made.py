@@ -3,7 +3,7 @@
 from collections.abc import Mapping
 from typing import Any
 
-from engine.jobs.verify_job import VerifyJob
+from engine.jobs.model_work import VerifyJob
 from engine.types import MediaKind, ModelInfo, Ran, RunResult, Sample
 from engine.verify import certificates
 from engine.verify.verdict import (
