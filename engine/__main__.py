@@ -84,7 +84,6 @@ class _Parser(argparse.ArgumentParser):
 
 
 def _parser(given: Sequence[str]) -> argparse.ArgumentParser:
-    """A parser for the given command, or for all commands if none is given."""
     installed = Path(sys.argv[0]).stem == "stagescope"
     prog = "stagescope" if installed else "python -m engine"
     parser = _Parser(prog=prog, description=str(__doc__).partition("\n")[0])

@@ -105,7 +105,6 @@ class Window:
 
     @property
     def end_us(self) -> int:
-        """The first microsecond behind it."""
         return self.start_us + self.length_us
 
     def __str__(self) -> str:

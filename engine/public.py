@@ -446,7 +446,6 @@ def planned(
 
 
 def ran(job: BenchmarkJob, progress: Told) -> Results:
-    """The results of a dataset run, done now."""
     _finish([job], progress)
     if job.failure or job.folder is None:
         _raise(job)
@@ -463,7 +462,6 @@ def explain_options(given: Mapping[str, Any]) -> ExplainOptions:
 
 
 def explained(job: ExplainJob, progress: Told) -> Explained:
-    """The explanation, done now."""
     _finish([job], progress)
     if job.found is None:
         _raise(job)
@@ -609,7 +607,6 @@ def _sample(given: Shown, root: str | Path | None, folder: Path) -> tuple[Sample
 
 
 def _paths(given: Any, folder: Path) -> list[Path]:
-    """The files of a path or of several, of pictures, or of an array."""
     if isinstance(given, str | Path):
         path = _place("sample", given)
         if not path.exists():

@@ -127,7 +127,6 @@ def ms(value: float | None) -> str:
 
 
 def rate(value: float | None) -> str:
-    """Tokens per second."""
     if value is None:
         return NONE
     return f"{value:,.1f} tok/s" if value < 100 else f"{value:,.0f} tok/s"

@@ -172,7 +172,6 @@ class Media:
 
     @property
     def shown(self) -> str:
-        """The source and the rule in words."""
         rule = EXTENT_WORDS.get(self.rule, self.rule)
         return f"{self.source} ({rule})" if rule else self.source
 
@@ -392,8 +391,6 @@ DEFAULT_MEDIA = MediaOptions()
 
 @dataclass(frozen=True, kw_only=True)
 class RunOptions(MediaOptions):
-    """The settings of a run, apart from its model, sample and question."""
-
     decode: DecodeConfig = DecodeConfig()
     cache: CachePolicy = option(
         "use",
@@ -510,8 +507,6 @@ class FeatureSpec:
 
 @dataclass(frozen=True)
 class TensorSpec:
-    """Shape, dtype and size of a tensor that passed between two stages."""
-
     name: str
     shape: tuple[Count, ...]
     dtype: str

@@ -71,7 +71,6 @@ class Side:
 
 
 def refuse(checkout: Path) -> None:
-    """BadInput for a folder that cannot run by turns."""
     if not (checkout / "engine" / "benchmark" / "by_turns.py").is_file():
         raise BadInput(
             f"--against {shown(checkout)} is not a checkout of StageScope that has --against: name "

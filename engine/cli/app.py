@@ -24,7 +24,6 @@ def add(commands: Any) -> None:
 
 
 def _app(options: argparse.Namespace) -> int:
-    """Replaces this process by the server."""
     host, port = options.host.strip(), options.port
     settings.load()  # refuses what no page could use
     if not 1 <= port <= 65535:

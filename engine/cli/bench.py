@@ -161,7 +161,6 @@ def _code(job: BenchmarkJob) -> int:
 
 
 def _by_turns(options: argparse.Namespace) -> int:
-    """A run of the other checkout (BASE) and one of this (NEW)."""
     others = {"--resume": options.resume, "--executor": options.executor != "local",
               "--plan-only": _plans_only(options), "--batch": options.batch not in (None, 1),
               "a sweep in --perturb": "/" in (options.perturb or "")}  # fmt: skip

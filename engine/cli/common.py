@@ -31,12 +31,10 @@ SHOW_HELP = (
 
 
 def say(text: str) -> None:
-    """Progress and errors, on standard error."""
     print(printable(text), file=sys.stderr, flush=True)
 
 
 def read_progress(done: int, every: int, _name: str) -> None:
-    """Says now and then how many of many files are read."""
     if every > 10 and done and done % 10 == 0:
         say(f"{done:,} of {every:,} files read")
 

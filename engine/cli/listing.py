@@ -174,7 +174,6 @@ def _add_entry(options: argparse.Namespace) -> int:
 
 
 def _add_server(options: argparse.Namespace) -> int:
-    """Enters a model of a server, which is asked what it is and has."""
     from engine.served import capabilities
 
     refuse(options, ["dtype", "full"], "is decided by the server: leave it out.")

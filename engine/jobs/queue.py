@@ -128,7 +128,6 @@ class Job(Watcher, ABC):
 
     @property
     def error(self) -> str:
-        """The failure in one sentence, or ""."""
         if self.failure is None or isinstance(self.failure, StageScopeError):
             return str(self.failure or "")
         kind = type(self.failure).__name__

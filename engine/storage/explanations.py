@@ -93,8 +93,6 @@ KEPT = ExplainedWords.__struct_fields__
 
 
 class StoredExplanation(ExplainedWords, frozen=True, kw_only=True, eq=True):
-    """A line of explanations.jsonl."""
-
     model: Name
     sample: Name
     repeat: Repeat

@@ -42,8 +42,6 @@ Stamp = tuple[tuple[str, int, int], ...]  # (file, size, time of last change)
 
 
 class Event(msgspec.Struct):
-    """A line of journal.jsonl."""
-
     event: Name
     at: str = ""
     text: str = ""

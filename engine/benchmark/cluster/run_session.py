@@ -139,7 +139,6 @@ class _ClusterRun:
             member.state = f"{label}, sample {task.sample}" if loaded else f"loading {label}"
 
     def _end(self, member: WorkerState, reason: str) -> None:
-        """Gives a worker's tasks to others, and writes the reason to the journal."""
         self.link.end(member.id)
         again, fatal = self.tasks.leave(member)
         member.end(f"ended: {reason}")

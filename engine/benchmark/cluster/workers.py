@@ -86,7 +86,6 @@ class Workers(dict[str, WorkerState]):
         return [one for one in self.present if not one.machine and one.since <= latest]
 
     def where(self, member: WorkerState, since: float) -> Place:
-        """Node, device and sharing for a row whose work began at `since`."""
         return Place(
             node=member.node,
             host=member.host,
