@@ -35,15 +35,14 @@ Box = Literal["decoding", "pipeline", "recording"]
 class Option:
     """An option of a run, described once; a field of MediaOptions, DecodeConfig or RunOptions.
 
-    `title` names it in sentences and tables, `label` beside its widget.  `flag` is the help text
-    of its flag, `help` that of its widget.  `words` tells its value in a RunOptions, as on a chip;
-    None if the chip of another option tells it.  `chip` is the name of a chip that tells several.
+    `title` names it in sentences and tables, `label` beside its widget.  `help` is the text of its
+    flag and of its widget.  `words` tells its value in a RunOptions, as on a chip; None if the chip
+    of another option tells it.  `chip` is the name of a chip that tells several.
     """
 
     title: str
     words: Callable[[Any], str] | None = None
     box: Box | None = None  # the group of widgets; None: neither widget nor flag
-    flag: str | None = None
     help: str | None = None
     label: str = ""
     chip: str = ""

@@ -29,7 +29,6 @@ from engine.errors import BadInput, StageScopeError
 from engine.media import dataset as datasets
 from engine.media.dataset import Dataset
 from engine.models import registry
-from engine.plain_files import not_written
 from engine.prompts import DEFAULT_QUESTION
 from engine.quoting import cut, quoted, shown
 from engine.storage import new_file, run_store
@@ -647,12 +646,7 @@ def _paths(given: Any, folder: Path) -> list[Path]:
 
 
 def _made(given: str | Path) -> Path:
-    """A new folder; StoreError if it cannot be made."""
+    """A new or empty folder; StoreError if it cannot be made."""
     folder = _place("folder", given)
-    try:
-        folder.parent.mkdir(parents=True, exist_ok=True)
-        new_file.refuse(folder)
-        folder.mkdir()
-    except OSError as error:
-        raise not_written(folder, error, "name another folder") from error
+    new_file.make_folder(folder)
     return folder

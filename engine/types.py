@@ -192,8 +192,8 @@ class DecodeConfig:
         words=lambda how: how.decode.length,
         chip="length",
         box="decoding",
-        flag="the limit of an answer's length",
-        help="A model may stop earlier. Prompt, pictures and new tokens must fit its context.",
+        help="The limit of an answer's length. A model may stop earlier. Prompt, pictures and new "
+        "tokens must fit its context.",
         low=1,
         high=MAX_NEW_TOKENS,
         step=16,
@@ -206,7 +206,7 @@ class DecodeConfig:
         words=lambda how: how.decode.sampling,
         chip="decoding",
         box="decoding",
-        flag="0 is greedy",
+        help="0: greedy, always the likeliest token.",
         low=0.0,
         high=5.0,
         step=0.05,
@@ -216,7 +216,7 @@ class DecodeConfig:
         1.0,
         title="Top p",
         box="decoding",
-        flag="tokens are sampled from the likeliest of this share",
+        help="Tokens are sampled from the likeliest ones that have this share together.",
         low=0.01,
         high=1.0,
         step=0.05,
@@ -227,7 +227,7 @@ class DecodeConfig:
         0,
         title="Seed",
         box="decoding",
-        flag="of sampling",
+        help="The same seed samples the same tokens.",
         low=0,
         high=2**32 - 1,
         needs="temperature",
@@ -237,7 +237,6 @@ class DecodeConfig:
         title="Token steps",
         words=lambda how: f"{how.decode.backend} token steps",
         box="decoding",
-        flag="backend of token steps; auto: compiled on CUDA, eager elsewhere",
         help="How tokens after the first are computed. Eager: operation by operation. Compiled: as "
         "one program, built once per model (seconds to a minute, before the run's clock starts) "
         "and saved on disk. Auto: compiled on CUDA, eager elsewhere. The result says which was "
@@ -291,8 +290,7 @@ class MediaOptions:
         label="Which 8 frames",
         words=lambda how: f"8 {FRAME_WORDS[how.frames]} frames",
         box="pipeline",
-        flag="rule that chooses the 8 frames",
-        help="For video models. The result names the rule.",
+        help="The rule that chooses the frames of video models. The result names it.",
         choices={
             "arange": "evenly from the first (arange)",
             "spread": "first to last (spread)",
@@ -304,11 +302,9 @@ class MediaOptions:
         title="Event pictures",
         words=lambda how: f"event pictures {EXTENT_WORDS[how.extent]}",
         box="pipeline",
-        flag="size of pictures drawn from raw events; slice: each as large as its own slice, as in "
-        "EventGPT's published code; stream: all as large as the whole stream",
         help="For event models, if a sample has no prepared event images. Per slice: each picture "
-        "is as large as the area of its own events, as in EventGPT's published code. Common: all "
-        "pictures are as large as the whole recording. The result says which was used.",
+        "is as large as the area of its own events, as in EventGPT's published code. Common "
+        "(stream): all are as large as the whole recording. The result says which was used.",
         choices={"slice": "Per slice", "stream": "Common"},
     )
     window: Window | None = option(
@@ -316,7 +312,6 @@ class MediaOptions:
         title="Window",
         words=lambda how: f"window {how.window}" if how.window else WHOLE,
         box="recording",
-        flag="the part of each recording that is shown, as in 1.25s+50ms; default: all of it",
         help="The part of a recording of raw events that is shown: START+LENGTH in us, ms, s or "
         "min, as in 1.25s+50ms; a LENGTH alone begins at the first event. Empty: the sample's own "
         "window, or all of the recording. For models that are shown event images drawn from raw "
@@ -330,15 +325,13 @@ class MediaOptions:
         title="Split",
         words=lambda how: f"split into {how.split.words}",
         box="recording",
-        flag="how a recording becomes event pictures; count: equal numbers of events; time: equal "
-        "durations; densest: the densest 25 ms of each; as in time:8",
         help="How a recording of raw events becomes event images. Equal counts: each shows the "
         "same number of events, as in EventGPT. Equal times: each shows the same time. Densest 25 "
         "ms: each shows the 25 ms with the most events of its time, as in EventGPT-Plus. Another "
         "split than the default is drawn from raw events even if the sample has prepared event "
         "images.",
         read=read_split,
-        form="RULE[:PARTS]",
+        form="count|time|densest[:PARTS]",
     )
     perturb: tuple[Perturbation, ...] = option(
         (),
@@ -346,9 +339,6 @@ class MediaOptions:
         label="Perturb",
         words=lambda how: f"perturbed by {how.perturbed}" if how.perturbed else "not perturbed",
         box="recording",
-        flag="changes raw events before the model sees them: drop, jitter, hot, window, rate; as "
-        "in drop:0.3,jitter:500us; bench runs several strengths one after another, as in "
-        "drop:0/0.1/0.3",
         help="Changes the raw events before the model sees them, as in drop:0.3 or "
         "drop:0.3,jitter:500us. Changes: drop, jitter, hot, window, rate. Empty: none.",
         read=perturbations,
@@ -360,7 +350,6 @@ class MediaOptions:
         title="Perturbation seed",
         label="Perturb seed",
         box="recording",
-        flag="of the changes",
         help="The same seed changes the same events.",
         low=0,
         high=2**32 - 1,
@@ -397,8 +386,6 @@ class RunOptions(MediaOptions):
         title="Feature cache",
         words=lambda how: CACHE_WORDS[how.cache],
         box="pipeline",
-        flag="use: read stage 3's features, or compute and store them; refresh: compute and store "
-        "them; off: neither read nor write",
         help="Use: read stage 3's features from the cache, or compute and store them. Refresh: "
         "always compute and store them. Off: neither read nor write the cache.",
         choices={"use": "Use", "refresh": "Refresh", "off": "Off"},
@@ -409,8 +396,6 @@ class RunOptions(MediaOptions):
         title="Mode",
         words=lambda how: how.mode,
         box="pipeline",
-        flag="decoupled: the four stages run separately; hooked: the model's own generate() runs "
-        "as a whole",
         help="Decoupled: the four stages run separately, so stage 3 can come from the cache. "
         "Hooked: the model's own generate() runs as a whole, and hooks time its vision part.",
         choices={"decoupled": "Decoupled", "hooked": "Hooked"},

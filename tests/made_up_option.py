@@ -16,7 +16,7 @@ ROW = """
         title="Grain",
         words=lambda how: f"grain {how.grain}",
         box="pipeline",
-        flag="how coarse the pictures are",
+        help="How coarse the pictures are.",
         low=0,
         high=9,
     )

@@ -16,10 +16,7 @@ _MOTIONS = (
     ("steady", re.compile(r"\bsteady distance\b")),
     ("pulling away", re.compile(r"\b(?:pulling|moving|pulls|moves) away\b")),
 )
-_HOURS = (
-    ("day", re.compile(r"\b(?:day|daytime|daylight)\b")),
-    ("night", re.compile(r"\bnight\b")),
-)
+_HOURS = (("day", re.compile(r"\b(?:day|daytime|daylight)\b")), ("night", re.compile(r"\bnight\b")))
 _PLACES = (
     ("trees", re.compile(r"\btrees\b")),
     ("buildings", re.compile(r"\bbuildings\b")),

@@ -82,6 +82,7 @@ def add(commands: Any) -> None:
         **PLAN_FLAGS,
         **common.JSON,
     }
+    flags["--perturb"]["help"] += " Several strengths, as in drop:0/0.3/0.6: a run for each."
     text = "run models on many samples and save the results"
     bench = common.command(commands, "bench", _bench, text, flags)
     chosen = {
@@ -104,11 +105,8 @@ def _bench(options: argparse.Namespace) -> int:
 def _cluster(options: argparse.Namespace) -> ClusterOptions | None:
     """Where the run is done, if not in this process."""
     if options.executor == "local":
-        common.refuse(
-            options,
-            ("address", "workers", "per_worker"),
-            "needs --executor ray: leave it out, or add that.",
-        )
+        why = "needs --executor ray: leave it out, or add that."
+        common.refuse(options, ("address", "workers", "per_worker"), why)
         return None
     cpus, gpus = (1, None) if options.per_worker is None else per_worker(options.per_worker)
     address = options.address

@@ -106,7 +106,7 @@ def option_flags(
     flags: Flags = {}
     for name in names:
         row, default = OPTIONS[name], value_of(kind, name)
-        text = row.flag if default in (None, ()) else f"{row.flag} (default: {default})"
+        text = row.help if default in (None, ()) else f"{row.help} Default: {default}."
         values = type(default) if isinstance(default, int | float) else str
         flags[flag_of(name)] = flag(tuple(row.choices) or values, text, form=row.form)
     return flags

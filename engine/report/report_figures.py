@@ -10,13 +10,7 @@ from itertools import combinations
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
 
-from engine.analysis import (
-    agreement,
-    machine_loads,
-    model_summary,
-    pairs,
-    robustness,
-)
+from engine.analysis import agreement, machine_loads, model_summary, pairs, robustness
 from engine.analysis.agreement import ChoicePair
 from engine.analysis.pairs import Comparison, Split
 from engine.analysis.results_table import LENSES, frame, labels, look, perturbed_alike
