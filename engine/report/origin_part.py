@@ -16,7 +16,7 @@ from engine.storage.plan import IDS, flags
 from engine.storage.result_rows import UNVERIFIED
 from engine.storage.run_header import ModelIdentity
 from engine.storage.run_store import Run
-from engine.types import EXTENT_WORDS, FRAME_WORDS
+from engine.types import TITLES
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -40,11 +40,6 @@ _EVENTS = {  # of the journal -> once, several times
         "A worker stopped during work; its open tasks ran elsewhere.",
         "{n} workers stopped during work; their open tasks ran elsewhere.",
     ),
-}
-_CACHE = {
-    "off": "off: all stages were computed in every run",
-    "use": "on: existing features were read from disk",
-    "refresh": "refreshed: all stages were computed and the features saved",
 }
 _ORDERS = {
     "interleaved": "interleaved: all models answer a sample before the next sample; a different "
@@ -81,18 +76,16 @@ def origin(found: Findings) -> Iterator[Block]:
 
 
 def _settings(run: Run, results: pd.DataFrame) -> Iterator[tuple[str, str]]:
-    plan, dataset, config = run.header.plan, run.header.dataset, run.header.plan.decode
+    plan, dataset = run.header.plan, run.header.dataset
     why = f" ({plan.order_why})" if plan.order_why else ""
     order = _ORDERS.get(plan.order, _ORDERS["sequential"]) + why
-    drawn = f"temperature {config.temperature:g}, top-p {config.top_p:g}, seed {config.seed}"
-    how = "greedy" if config.greedy else drawn
     yield "dataset", f"{PurePath(dataset.root).name}, digest {dataset.digest}"
     yield "samples", f"{len(plan.samples):,}"
     yield "models", ", ".join(plan.models)
-    yield "question", plan.prompt or "the question of each record"
-    yield "repeats", f"{plan.repeat:,}"
+    whole = {"question": plan.prompt} if plan.prompt else {}  # as it was asked
+    for name, words in (plan.settings | whole).items():
+        yield TITLES.get(name, name).lower(), words
     yield "warm-up runs per model", f"{plan.warmup:,}"
-    yield "batch size", f"{plan.batch:,}"
     own = int((results["actor"] == "").sum())  # by the run's own process
     theirs = len(results) - own  # by workers on Ray
     yield "order", ON_RAY if theirs else order
@@ -100,15 +93,6 @@ def _settings(run: Run, results: pd.DataFrame) -> Iterator[tuple[str, str]]:
         workers = count(results["actor"].nunique() - bool(own), "worker")
         rest = f"; the run's own process for {own:,}" if own else ""
         yield "answered by, warm-up included", f"Ray, {workers}, for {theirs:,} results{rest}"
-    yield "cache", _CACHE[plan.cache]
-    natural = f"natural, at most {config.max_new_tokens:,} tokens"
-    yield "length", f"forced: {config.forced:,} tokens" if config.forced else natural
-    yield "decoding", f"{how}, requested backend {config.backend}"
-    yield "mode", plan.mode
-    yield "frames", f"8 {FRAME_WORDS[plan.frames]} frames"
-    yield "event pictures", f"{EXTENT_WORDS[plan.extent]}, {plan.split.words}"
-    yield "window", str(plan.window or "the whole recording, or the record's own window")
-    yield "perturbed", plan.perturbed or "no"
     yield "code", run.header.code
     yield "begun", run.header.created
     yield "state", run.state

@@ -125,8 +125,8 @@ def test_a_run_whose_device_was_always_shared_says_so(tmp_path: Path) -> None:
 def test_a_report_names_digests_settings_and_libraries(tmp_path: Path) -> None:
     told = text(tmp_path, [fabricate.row(verified="abc123"), fabricate.row("vl")])
     for words in ("digest-of-ev", "digest-of-vl", "digest-of-data", "digest-of-code",
-                  "certificate abc123. (n 1)", "unverified", "off: all stages were computed",
-                  "greedy, requested backend auto", "5 x 3 x 8 x 8", "3.8 KiB",
+                  "certificate abc123. (n 1)", "unverified", "cache off",
+                  "auto token steps", "5 x 3 x 8 x 8", "3.8 KiB",
                   "preprocess -&gt; vision", "torch"):  # fmt: skip
         assert words in told, words
     assert "/data/one" not in told  # whose folder it was is nobody's business
