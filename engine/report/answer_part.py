@@ -13,20 +13,15 @@ from typing import Any
 
 from engine.analysis import agreement
 from engine.analysis.compared import ComparedModel, RunRange
+from engine.analysis.model_summary import BY_NAME
 from engine.palette import DECODE_COLOURS, SERVER_COLOURS, STAGE_COLOURS, family_colour, tones
 from engine.quoting import NONE, count, ms, rate
 from engine.storage.result_rows import ResultRow
 from engine.types import SERVER, SERVER_PARTS, STAGES, Span
 
-FORMULAS = {
-    "Total": "From the start of the run to its end. Queue time is not included.",
-    "TTFT": "Time to first token: from the start of the run to the first new token. "
-    "Queue time is not included.",
-    "TPOT": "Time per output token: (end of the run − TTFT) / (N − 1), for N new tokens.",
-    "tok/s": "(N − 1) / seconds after the first token, for N new tokens.",
-    "New tokens": "Tokens the model produced, with the end-of-answer token, without the prompt.",
-    "Prompt tokens": "Tokens of the prompt, including the visual tokens.",
-}
+_METRICS = {"Total": "total", "TTFT": "ttft", "TPOT": "tpot", "tok/s": "tokens_per_s",
+            "New tokens": "new_tokens", "Prompt tokens": "context_tokens"}  # fmt: skip
+FORMULAS = {name: BY_NAME[metric].meaning for name, metric in _METRICS.items()}
 _OF_SERVER = ("at the server", "upload and queue", "first text", "rest of the answer")
 PART_NAMES = dict(zip((SERVER, *SERVER_PARTS), _OF_SERVER, strict=True))
 PLAIN = ("tok/s", "New tokens", "Prompt tokens")  # not milliseconds
