@@ -409,15 +409,20 @@ def answered(
 
 
 def planned(
-    models: object, found: Dataset, samples: object, question: object, options: Mapping[str, Any]
+    models: object,
+    found: Dataset,
+    samples: object,
+    question: object,
+    options: Mapping[str, Any],
+    say: Callable[[str], None] = lambda text: warnings.warn(text, stacklevel=4),
 ) -> Plan:
-    """The plan of a run on this dataset; the other arguments are those of bench()."""
+    """The plan of a run on this dataset; the other arguments are those of bench().  `say` gets a
+    note on too few samples."""
     every = [one.id for one in found.samples]
     if samples is None or isinstance(samples, int | float):
         chosen = every if samples is None else every[: _number("samples", samples)]
         if samples is not None and len(chosen) < samples:
-            few = f"samples is {samples:,}; the dataset has only {len(chosen):,}: all are used."
-            warnings.warn(few, stacklevel=3)
+            say(f"samples is {samples:,}; the dataset has only {len(chosen):,}: all are used.")
     elif isinstance(samples, str | Sample):
         chosen = [_id(samples)]
     elif isinstance(samples, Iterable) and not isinstance(samples, bytes):

@@ -27,7 +27,7 @@ from engine.machine.device import free_disk_bytes
 from engine.media import dataset
 from engine.media_options import Perturbation
 from engine.plain_files import read_text
-from engine.quoting import shown, whole
+from engine.quoting import shown
 from engine.report.blocks import Bullets
 from engine.storage import run_header, run_store
 from engine.storage.plan import ORDERS, STOP_AFTER, Plan
@@ -284,29 +284,19 @@ def _planned(options: argparse.Namespace) -> tuple[Plan, dataset.Dataset]:
     common.refuse(options, ["force"], "goes with --resume: leave it out.")
     found = public.read_dataset(options.dataset)
     given = {name: getattr(options, name) for name in (*public.PLANNED, *public.BENCHED)}
-    models, samples = common.model_names(options), _samples(found, options)
-    return public.planned(models, found, samples, options.prompt, given), found
+    samples = options.samples if options.ids is None else _ids(found, options.ids)
+    models = common.model_names(options)
+    return public.planned(models, found, samples, options.prompt, given, common.say), found
 
 
-def _samples(found: dataset.Dataset, options: argparse.Namespace) -> tuple[str, ...]:
-    """The ids of the chosen samples, in the dataset's order or the file's."""
-    if (file := options.ids) is not None:
-        ids = dataset.find_all(found, read_text(file, MAX_IDS, "The list of ids").splitlines())
-        once = tuple(dict.fromkeys(ids))
-        if not ids:
-            raise BadInput(f"{shown(file)} names no sample: put one id on each line.")
-        if repeated := len(ids) - len(once):
-            common.say(
-                f"{shown(file)} names {repeated:,} samples more than once: each is run once per "
-                "repeat."
-            )
-        return once
-    everything, wanted = tuple(sample.id for sample in found.samples), options.samples
-    if wanted is None:
-        return everything
-    if wanted < 1:
-        raise BadInput(f"--samples is {whole(wanted)}: give at least 1.")
-    if wanted > len(everything):
-        known = f"{len(everything):,}"
-        common.say(f"--samples is {whole(wanted)}; the dataset has only {known}: all are used.")
-    return everything[:wanted]
+def _ids(found: dataset.Dataset, file: Path) -> tuple[str, ...]:
+    """The ids of the samples that a file names, in its order."""
+    ids = dataset.find_all(found, read_text(file, MAX_IDS, "The list of ids").splitlines())
+    once = tuple(dict.fromkeys(ids))
+    if not ids:
+        raise BadInput(f"{shown(file)} names no sample: put one id on each line.")
+    if repeated := len(ids) - len(once):
+        common.say(
+            f"{shown(file)} names {repeated:,} samples more than once: each is run once per repeat."
+        )
+    return once

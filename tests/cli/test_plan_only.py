@@ -80,7 +80,7 @@ def test_a_sweep_is_the_sum_of_its_runs(call: Call, root: Path) -> None:
     ("more", "sentence"),
     [
         (("--from", "nowhere"), "'nowhere' is not a run"),
-        (("--samples", "0"), "--samples is 0"),
+        (("--samples", "0"), "samples is 0"),
         (("--resume", "x"), "--plan-only plans a new run: leave --resume out."),
         (("--models", "nobody"), "'nobody' is not a known model"),
         (("--executor", "ray", "--perturb", "drop:0/0.3"), "runs in this process only"),
