@@ -57,19 +57,16 @@ def _compare(options: argparse.Namespace) -> int:
     blocks = [block for jobs, model in repeats for block in _card(jobs, model, several)]
     value = rows if options.repeat == 1 else {"runs": rows, "medians": medians}
     common.out(value, blocks, options)
-    return max(_exit_code(job) for jobs in answered for job in jobs)
+    failures = [job.failure for jobs in answered for job in jobs if job.result is None]
+    if any(isinstance(failure, StageScopeError) for failure in failures):
+        return 2
+    return 1 if failures else 0
 
 
 def _row(job: RunJob) -> ResultRow:
     if job.result is None:
         return ResultRow.failed(job.request, registry.find(job.request.model), job.error)
     return certificates.row_of(job.result)
-
-
-def _exit_code(job: RunJob) -> int:
-    if job.result is not None:
-        return 0
-    return 2 if isinstance(job.failure, StageScopeError) else 1
 
 
 def _compared(jobs: Sequence[RunJob]) -> ComparedModel | None:

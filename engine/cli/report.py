@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from engine import settings
-from engine.cli.common import JSON, add_flags, command, flag, percent, read_progress, say
+from engine.cli.common import JSON, add_flags, command, flag, out, percent, read_progress, say
 from engine.errors import BadInput
 from engine.media_options import check_range
 from engine.published.read import RecordsError, ResultFile, imported_sets, read_files
@@ -197,12 +197,11 @@ def _gate(options: argparse.Namespace) -> int:
             say(f"{run.folder}: {problem}")
         values.append(gate.values_of(run))
     report = gate.gate(values[0], values[1], metrics, share)
-    if options.json:
-        print(drawers.as_json(gate_text.as_json(report)))
-    elif options.md:
-        sys.stdout.write(drawers.markdown(gate_text.blocks(report)))
+    blocks = gate_text.blocks(report)
+    if options.md:
+        sys.stdout.write(drawers.markdown(blocks))
     else:
-        print(printable(drawers.terminal(gate_text.blocks(report)[1:])))
+        out(gate_text.as_json(report), blocks[1:], options)
     if report.verdict == "undecided" and options.undecided:
         return 0 if options.undecided == "ok" else 1
     return CODES[report.verdict]
