@@ -200,7 +200,7 @@ def metric_names(text: str) -> tuple[str, ...]:
     unknown = [name for name in given if name not in KNOWN]
     if unknown or not given:
         wrong = f"{quoted(unknown[0])} is not a metric" if unknown else "No metric is named"
-        raise BadInput(f"{wrong}: choose among {', '.join(KNOWN)}.")
+        raise BadInput(f"{wrong}: choose among {', '.join((*KNOWN, *ALIASES))}.")
     return tuple(dict.fromkeys(given))
 
 
