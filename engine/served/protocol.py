@@ -164,7 +164,6 @@ async def _asked(
     sent = msgspec.json.encode(body)
     async with _client(server) as client:
         while True:
-            wait = None
             try:
                 wait = await _attempt(client, server, sent, piece, reply)
             except HTTP_ERRORS as error:

@@ -44,8 +44,6 @@ LEAST_ROOM = 16  # new tokens that the context must have room for: some checks n
 
 @dataclass(frozen=True)
 class ModuleCalls:
-    """The calls of one vision module, and the pictures in all of them."""
-
     module: str
     calls: int
     pictures: int
@@ -278,7 +276,6 @@ class Subject:
 
 
 def watching(cancelled: Callable[[], bool], shown: Media | None = None) -> Watcher:
-    """The watcher of a run; `shown` replaces the sample's pictures."""
     watcher = Watcher()
     watcher.cancelled = cancelled  # type: ignore[method-assign]
     if shown is not None:

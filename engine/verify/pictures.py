@@ -119,8 +119,7 @@ def shapes(subject: Subject, folder: Path, doing: Callable[[str], None]) -> Chec
         try:
             shaped = Subject(subject.adapter, *given, shown)
         except BadInput as error:
-            sentence = f"{error} Pictures of other shapes are not covered."
-            return CheckFinding("unresolved", sentence)
+            return CheckFinding("unresolved", f"{error} Pictures of other shapes are not covered.")
         found.append(_compared(shaped))
         shaped.cache.close()
     worst = max(found, key=lambda one: list(checks.OUTCOMES.values()).index(one.outcome))
@@ -161,8 +160,7 @@ def _compared(subject: Subject) -> CheckFinding:
     found = replace(found, sentence=f"With {name}: {found.sentence}")
     if adapter.info.family != "transformers":  # the others give the model pixels alone
         return found
-    wanted = inputs(adapter, subject.media, subject.request.prompt)
-    for key, value in wanted.items():
+    for key, value in inputs(adapter, subject.media, subject.request.prompt).items():
         got = received.get(key)
         same = isinstance(got, torch.Tensor) and torch.equal(got, value.to(got.device, got.dtype))
         if not same:
@@ -287,8 +285,7 @@ def sight(subject: Subject, other: Prepared | None, rounding: float) -> CheckFin
             f"{' and with '.join(same)}: its answer does not depend on its input."
         )
     evidence = {"own": adapter.text(own), "changes": changes}
-    unit = "change of logits, at least"
-    return CheckFinding(outcome, sentence, least, rounding, unit, evidence)
+    return CheckFinding(outcome, sentence, least, rounding, "change of logits, at least", evidence)
 
 
 def _decode(subject: Subject, features: Features) -> tuple[torch.Tensor, tuple[int, ...]]:

@@ -96,8 +96,6 @@ class _ModelChecks:
 
 
 class SampleChecks:
-    """All checks of one model on one sample; what several checks need is computed once."""
-
     def __init__(self, model: _ModelChecks, sample: Sample, other: Sample, folder: Path) -> None:
         self.adapter, self.watcher, self.folder = model.adapter, model.watcher, folder
         self.sample, self.other, self.request = sample, other, model.request

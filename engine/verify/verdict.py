@@ -283,11 +283,10 @@ class Coverage:
     frames: tuple[str, ...] = ()
 
     def sentence(self) -> str:
-        ends = "an answer to its natural end" if self.natural_end else "no answer to its end"
         parts = [
             f"answers of up to {self.new_tokens:,} tokens",
             f"contexts of up to {self.positions:,} positions",
-            ends,
+            "an answer to its natural end" if self.natural_end else "no answer to its end",
             "greedy and sampled tokens" if self.sampling else "greedy tokens",
             f"batches of up to {self.batch:,}" if self.batch > 1 else "no batches",
             _pictures("prompts", self.pictures),
