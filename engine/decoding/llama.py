@@ -174,7 +174,6 @@ def read(model: nn.Module) -> Llama | None:
     """The weights of a plain LLaMA; None if its forward() would run anything else."""
     if not isinstance(model, LlamaModel) or not _is_plain(model):
         return None
-    config = model.config
     return Llama(
         embedding=model.embed_tokens.weight,
         layers=tuple(
@@ -183,7 +182,7 @@ def read(model: nn.Module) -> Llama | None:
         ),
         norm=model.norm.weight,
         eps=model.norm.variance_epsilon,
-        heads=config.num_attention_heads,
+        heads=model.config.num_attention_heads,
         head_dim=model.layers[0].self_attn.head_dim,
         rotary=model.rotary_emb,
     )
@@ -209,7 +208,6 @@ def _is_plain(model: Any) -> bool:
 
 def _is_changed(module: nn.Module) -> bool:
     """Whether a module differs from its class: hooks, or another forward()."""
-    hooks = module._forward_hooks.values()
     return "forward" in vars(module) or any(
-        getattr(hook, "__module__", "") != _NOTES_OUTPUTS for hook in hooks
+        getattr(hook, "__module__", "") != _NOTES_OUTPUTS for hook in module._forward_hooks.values()
     )

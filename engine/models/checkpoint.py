@@ -198,16 +198,15 @@ def _entry(given: Any, path: Path) -> ModelEntry:
     place = settings.expand(row.checkpoint, path.parent)
     if not place.exists():
         shipped = settings.PROJECT / row.checkpoint
-        inside = settings.INSTALLED and path.parent == settings.PROJECT  # nothing is put there
-        place = (
-            shipped if shipped.is_dir() else settings.expand(row.checkpoint) if inside else place
-        )
+        if shipped.is_dir():
+            place = shipped
+        elif settings.INSTALLED and path.parent == settings.PROJECT:  # nothing is put there
+            place = settings.expand(row.checkpoint)
     folder = None if is_hub_name(row.checkpoint) and not place.exists() else place
     local = folder or hub_folder(row.checkpoint, row.revision)
     if (family := row.family) is None:
         try:
-            config = read_json(local / "config.json", row.name) if local else {}
-            family = families.family_of(config)
+            family = families.family_of(read_json(local / "config.json", row.name) if local else {})
         except ModelUnavailable:
             family = ANY_FAMILY  # `unavailable` says what is wrong with it
     kind = fields.pop("shows") or FAMILIES[family].kind

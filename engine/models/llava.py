@@ -72,8 +72,7 @@ class PlaceholderAdapter(Adapter):
         require(info, once, f"its tokenizer does not read {cls.placeholder} as one token")
         what = f"the vision_feature_layer of its config.json is {chosen}, its tower has {deep}"
         require(info, fit, what)
-        size = int(model.config.vision_config.image_size)
-        auto_processor.refuse_other_sizes(info, folder, processor, size)
+        auto_processor.refuse_other_sizes(info, folder, processor, config.vision_config.image_size)
         return adapter
 
     @property

@@ -88,8 +88,7 @@ def unavailable(item: ModelEntry) -> str | None:
     """Why this model cannot be loaded and what to do, or None.  Of a server only what is known
     without asking it."""
     if item.server:
-        lacking = item.server.api_key_env and not item.server.key
-        return lacks_key(item.server) if lacking else None
+        return lacks_key(item.server) if item.server.api_key_env and not item.server.key else None
     try:
         if variants.loaded(item) in _held:
             return None

@@ -203,8 +203,7 @@ class TransformersAdapter(Adapter):
 
     def _encoder(self, prepared: Prepared) -> Any:
         """get_image_features() or get_video_features(); None for a model without the seam."""
-        name = f"get_{_modality(prepared)}_features"
-        return getattr(self.model.base_model, name, None)
+        return getattr(self.model.base_model, f"get_{_modality(prepared)}_features", None)
 
     def see(self, prepared: Prepared) -> None:
         if self._seam:
@@ -337,8 +336,7 @@ def _outside_language(model: Any, decoder: Decoder) -> Iterator[torch.nn.Module]
         names = ((name.split(".")[-1], one) for name, one in model.named_modules())
         yield from (one for name, one in names if name.startswith(_NAMES))
         return
-    parts = (decoder.language_model, decoder.head)
-    inside = {id(one) for part in parts for one in part.modules()}
+    inside = {id(one) for part in (decoder.language_model, decoder.head) for one in part.modules()}
     for module in model.modules():
         if id(module) not in inside and not any(id(one) in inside for one in module.modules()):
             yield module

@@ -260,10 +260,6 @@ class Subject:
         kept = [one for one in ids if one not in special]
         return str(tokenizer.decode(kept, skip_special_tokens=False)).strip()
 
-    def pieces(self, ids: Sequence[int]) -> list[str]:
-        pieces: list[str] = self.adapter.tokenizer.convert_ids_to_tokens(list(ids))
-        return [str(piece).replace("\u2581", " ").replace("Ġ", " ") for piece in pieces]
-
     def new_ids(self, out: torch.Tensor, steps: int) -> tuple[int, ...]:
         """The new ids in generate()'s result: as many as the head computed."""
         if self.cancelled():

@@ -296,7 +296,7 @@ def batch(
             faults.append(f"{reported}, but its rows have {tokens:,}.")
         elif result.generation.token_ms or result.spans:
             faults.append(f"Row {row} of a batch has its own times, which a batch cannot have.")
-    found = finding(pairs, 4 * rounding, subjects[0].pieces)
+    found = finding(pairs, 4 * rounding, adapter.pieces)
     sentence = f"A batch of {size:,}. {found.evidence['way']}: {found.sentence}"
     found = replace(found, sentence=sentence, evidence={**found.evidence, "size": size})
     if faults:

@@ -156,7 +156,7 @@ def _compared(subject: Subject) -> CheckFinding:
     finally:
         del adapter.model.generate
     pairs = [(plain, getattr(subject, way)(config)) for way in subject.ways if way != "plain"]
-    found = checks.finding(pairs, rounding(adapter, subject.prepared, plain), subject.pieces)
+    found = checks.finding(pairs, rounding(adapter, subject.prepared, plain), adapter.pieces)
     found = replace(found, sentence=f"With {name}: {found.sentence}")
     if adapter.info.family != "transformers":  # the others give the model pixels alone
         return found

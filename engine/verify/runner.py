@@ -164,7 +164,7 @@ class SampleChecks:
 
     def equal(self, *ways: str) -> CheckFinding:
         pairs = [(self.plain, self.answers[way]) for way in ways]
-        return checks.finding(pairs, self.rounding, self.subject.pieces)
+        return checks.finding(pairs, self.rounding, self.adapter.pieces)
 
     def _timings(self) -> Iterator[tuple[str, CheckFinding]]:
         late = [fault for one in self.answers.values() for fault in stage_times.token_faults(one)]
@@ -203,7 +203,7 @@ class SampleChecks:
         config = replace(subject.greedy, max_new_tokens=length, min_new_tokens=length)
         forced = subject.plain(config)
         noise = max(noise, rounding(self.adapter, subject.prepared, forced))
-        return checks.long((forced, subject.decoupled(config)), noise, subject.pieces)
+        return checks.long((forced, subject.decoupled(config)), noise, self.adapter.pieces)
 
     def rows(self) -> CheckFinding:
         self.doing("computing visual rows in float64")
