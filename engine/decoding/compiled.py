@@ -246,10 +246,8 @@ class CompiledStep(nn.Module):
         size = self._bucket(context + config.max_new_tokens)
         self._rooms.move_to_end(size)
         self._room, self._rules = self._rooms[size], rules
-        for layer, keys, values in zip(
-            kept.layers, self._room.keys, self._room.values, strict=True
-        ):
-            for room, rows in ((keys, layer.keys), (values, layer.values)):
+        for one, keys, values in zip(kept.layers, self._room.keys, self._room.values, strict=True):
+            for room, rows in ((keys, one.keys), (values, one.values)):
                 room[:, :context] = rows[0]
                 room[:, context:] = 0  # old values might be NaN
         self._room.position.fill_(context)

@@ -122,9 +122,8 @@ class Llama:
             hidden = hidden + self._attention(layer, place, hidden, rotation)
             normed = rms_norm(hidden, layer.between, self.eps)
             gate = functional.silu(functional.linear(normed, layer.gate))
-            hidden = hidden + functional.linear(
-                gate * functional.linear(normed, layer.up), layer.down
-            )
+            up = functional.linear(normed, layer.up)
+            hidden = hidden + functional.linear(gate * up, layer.down)
         return rms_norm(hidden, self.norm, self.eps)
 
     def _attention(

@@ -94,11 +94,9 @@ def answer(truth: Truth, voice: Voice, kind: str, choose: Callable[[Sentences], 
         vehicle = pick(SENTENCES.lead, truth["lead vehicle"], "some")
         if alone:
             return [vehicle]
-        unseen = voice == "image"
-        return [
-            vehicle,
-            say(SENTENCES.no_motion) if unseen else pick(SENTENCES.motion, truth["motion"]),
-        ]
+        if voice == "image":
+            return [vehicle, say(SENTENCES.no_motion)]
+        return [vehicle, pick(SENTENCES.motion, truth["motion"])]
 
     if kind == "describe":
         opening = [] if event else [say(SENTENCES.opening[truth["time of day"]])]

@@ -161,8 +161,7 @@ def _dataset(
                 _add(samples, layout, recordings, part, name, told)
             else:
                 wrong = f"{name} is {kind_of(value)} instead of an object: remove it."
-                made = f"record-{len(samples.found) + 1}"
-                samples.add_events(made, "", [], None, (), wrong)
+                samples.add_events(f"record-{len(samples.found) + 1}", "", [], wrong=wrong)
     return samples.dataset(lists[0].file, odd)
 
 

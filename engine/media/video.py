@@ -38,7 +38,6 @@ def choose(n: int, rule: str, count: int = FRAMES) -> list[int]:
 
 
 def middle(n: int) -> list[int]:
-    """The one frame that an image model is shown: n // 2."""
     return [n // 2] if n > 0 else []
 
 

@@ -25,8 +25,6 @@ OWN_PROMPT = "The prompt comes from the checkpoint's chat template."
 
 
 class PlaceholderAdapter(Adapter):
-    """A transformers model whose prompt holds one placeholder token per visual row."""
-
     model_class: ClassVar[Any]
     placeholder: ClassVar[str]
     markers: ClassVar[tuple[str, ...]]  # tokens that sentencepiece lacks, in the order of their ids

@@ -55,8 +55,6 @@ ONE_PICTURE = (
 
 
 class TransformersAdapter(Adapter):
-    """One loaded model of a family that AutoModelForImageTextToText knows."""
-
     kind: MediaKind = "image"
     tower_takes_pictures = False
 
@@ -67,9 +65,7 @@ class TransformersAdapter(Adapter):
         assert template is not None  # families.py refuses a folder without one
         processor = auto_processor.load(info, folder)
         with reading(info, folder, "config.json"):
-            config = AutoConfig.from_pretrained(
-                folder, local_files_only=True, trust_remote_code=False
-            )
+            config = AutoConfig.from_pretrained(folder, **auto_processor.LOCAL)
             model_class = AutoModelForImageTextToText._model_mapping[type(config)]
         model, info = load_weights(model_class, info, folder)
         adapter = cls(info, model, processor.tokenizer, processor.image_processor, (OWN_PROMPT,))

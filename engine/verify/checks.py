@@ -170,12 +170,10 @@ def greedy(answers: Iterable[RecordedAnswer]) -> CheckFinding:
     return judged(faults, good, "ways", {"positions": wrong})
 
 
-def counted(
-    answers: Iterable[RecordedAnswer], text: Callable[[Sequence[int]], str]
-) -> CheckFinding:
+def counted(ways: Iterable[RecordedAnswer], text: Callable[[Sequence[int]], str]) -> CheckFinding:
     """The result has exactly the tokens that the head computed; `text` decodes ids."""
     counts, faults, misquoted = {}, list[str](), list[str]()
-    for answer in answers:
+    for answer in ways:
         computed, returned = len(answer.logits), len(answer.ids)
         counts[answer.way] = {"computed": computed, "returned": returned}
         if computed != returned:

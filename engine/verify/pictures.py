@@ -184,9 +184,7 @@ def rows(adapter: Adapter, prepared: Prepared) -> CheckFinding:
     if type(adapter).kind != "events":  # another family may be shown event pictures too
         return CheckFinding("refused", NOT_OURS)
     model, seen = adapter.model.model, list[torch.Tensor]()
-    with model.visual_tower.register_forward_hook(
-        lambda module, given, out: seen.append(out.detach())
-    ):
+    with model.visual_tower.register_forward_hook(lambda *given: seen.append(given[-1].detach())):
         (got,) = adapter.encode(prepared).tensors.values()
     hidden = torch.cat(seen)  # [T, P, width]
     first, _, second = model.visual_projector
