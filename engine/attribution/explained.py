@@ -90,8 +90,7 @@ class ExplainOptions:
 
 
 def coarse_cells(options: ExplainOptions) -> tuple[CellLoss, ...]:
-    """The cells of the first map, row by row, without their losses; () without such a map, or if
-    the fine map is no finer."""
+    """The first map's cells, row by row, without losses; () without it, or if it is as fine."""
     return () if options.coarse in (0, options.grid) else _cells(options, options.coarse, False)
 
 
@@ -238,8 +237,7 @@ def as_json(found: Explanation) -> dict[str, Any]:
 
 
 def of_run(folder: Path) -> tuple[StoredExplanation, ...]:
-    """The explanations kept with a run, oldest first; none if they cannot be read, which the run's
-    problems report."""
+    """A run's explanations, oldest first; none if unreadable, which the run's problems report."""
     try:
         return explanations.read(folder)
     except StoreError:

@@ -123,8 +123,7 @@ def _layer(llama: Llama) -> Callable[..., torch.Tensor]:
 def _end(
     llama: Llama, head: torch.Tensor, eos: list[int]
 ) -> Callable[..., tuple[torch.Tensor, torch.Tensor]]:
-    """What follows the layers: the scores, and the best token that may follow; the position grows
-    by one."""
+    """What follows the layers: scores, the best token that may follow; position grows by one."""
     norm, eps = llama.norm, llama.eps
     ends = torch.zeros(len(head), dtype=torch.bool, device=head.device)
     ends[eos] = True
@@ -282,8 +281,7 @@ def _compile(part: Any, device: torch.device) -> Any:
 
 def _with_own_code(function: Any) -> Any:
     """A copy with its own code object.  torch.compile limits the number of graphs per code object,
-    so other models and buckets would count.  Its own switch for this, isolate_recompiles, is
-    missing in torch 2.11."""
+    so other models and buckets would count.  torch 2.11 lacks its switch isolate_recompiles."""
     code = function.__code__.replace()
     return FunctionType(code, function.__globals__, function.__name__, None, function.__closure__)
 

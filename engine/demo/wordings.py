@@ -68,8 +68,7 @@ def attributes_asked(question: str) -> frozenset[str] | None:
 
 
 def answer(truth: Truth, voice: Voice, kind: str, choose: Callable[[Sentences], str]) -> str:
-    """The answer to one kind of question (a key of ASKED) about a scene; `choose` picks among equal
-    wordings."""
+    """The answer to one kind of question (a key of ASKED); `choose` picks among equal wordings."""
     event, alone = voice == "event", truth["lead vehicle"] == "none"
     words = {
         "curve": truth["curve"],

@@ -202,8 +202,7 @@ class Moment:
 
 
 def moment(first: Callable[[], float]) -> Moment:
-    """The middle of the narrowest of several brackets of readings, which is wide if the thread
-    loses its core meanwhile."""
+    """The middle of the narrowest of several brackets; wide if the thread loses its core then."""
     best = Moment(0.0, 0.0, math.inf)
     for _ in range(TRIES):
         before = first()

@@ -173,8 +173,7 @@ def _add(
     called: str,
     told: Mapping[str, Any],
 ) -> None:
-    """Adds the sample of a record, `called` "Record 4 of a.json" in problems, that has these values
-    of the layout's keys."""
+    """Adds a record's sample, `called` "Record 4 of a.json" in problems; `told`: its values."""
     root, problems, paths, wrong = samples.root, list[str](), list[Path](), ""
     where, number = f"{called}: ", len(samples.found) + 1
     source = _text(told.get("source")) or part.subject

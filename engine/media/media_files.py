@@ -203,8 +203,7 @@ def content(path: Path) -> bytes:
 
 
 def large(path: Path, *, whole: bool = True) -> Large:
-    """The file without reading it; MediaError as for `content`.  A file that is never read as a
-    whole may have any size."""
+    """The file, not yet read; MediaError as for `content`, but of any size if not read `whole`."""
     name = label(path)
     with _readable(name):
         if not path.is_file():

@@ -233,8 +233,7 @@ def _served(row: Row, fields: dict[str, Any], about: dict[str, Any], path: Path)
 
 
 def server_url(given: str) -> str:
-    """The address of a server's API without a slash at its end; SettingsError for one that is none,
-    or that holds a key."""
+    """The API's address without a slash at its end; SettingsError for none, or one with a key."""
     try:
         parts = urlsplit(given.strip())
         known = parts.scheme in ("http", "https") and parts.hostname and (parts.port or 1) > 0

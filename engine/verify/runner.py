@@ -1,5 +1,4 @@
-"""Runs all checks of all models and samples.  If a model raises, the error becomes its row, and the
-other models continue."""
+"""Runs all checks of all models and samples.  A model's error becomes its row; others continue."""
 
 import contextlib
 import tempfile

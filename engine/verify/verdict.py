@@ -218,8 +218,7 @@ class VerifyRequest(MediaOptions):
 
 
 def choose(samples: Sequence[Sample], number: int) -> tuple[Sample, ...]:
-    """`number` evenly spread samples, because neighbours in a dataset overlap; BadInput if out of
-    range."""
+    """`number` evenly spread samples, as neighbours overlap; BadInput if it is out of range."""
     if not 1 <= number <= len(samples):
         given = f"samples is {quoting.whole(number)}, and the dataset has {len(samples):,}"
         raise BadInput(f"{given}: choose a value from 1 to {len(samples):,}.")
