@@ -95,12 +95,10 @@ UNLIKELY = (
 )
 
 
-def random_tokens(
-    known: int, special: Collection[int], count: int, random: int = RANDOM
-) -> npt.NDArray[np.int64]:
-    """[count, random]: tokens for each of the words' places, each as likely as any other."""
+def random_tokens(known: int, special: Collection[int], count: int) -> npt.NDArray[np.int64]:
+    """[count, RANDOM]: tokens for each of the words' places, each as likely as any other."""
     ordinary = np.setdiff1d(np.arange(known), np.fromiter(special, np.int64))
-    return np.random.default_rng(SEED).choice(ordinary, (count, random))
+    return np.random.default_rng(SEED).choice(ordinary, (count, RANDOM))
 
 
 def weights(logprobs: Floats) -> Floats:
@@ -149,7 +147,6 @@ def measured_cost(adapter: Adapter, request: ExplainRequest) -> Cost:
 def explain(
     adapter: Adapter, request: ExplainRequest, watcher: ExplainWatcher | None = None
 ) -> Explanation:
-    """How much each part of the input carries the words."""
     refuse(adapter)
     watcher = watcher or ExplainWatcher()
     ids = request.token_ids or answer_ids(adapter, request.run, watcher)
@@ -191,8 +188,7 @@ def refuse(adapter: Adapter) -> None:
 
 def answer_ids(adapter: Adapter, run: RunRequest, watcher: ExplainWatcher) -> tuple[int, ...]:
     """The ids of the model's answer, computed now; Cancelled if it was cut short."""
-    uncached = replace(run, how=replace(run.how, cache="off"))
-    found = single_run.run(adapter, uncached, None, watcher)
+    found = single_run.run(adapter, replace(run, how=replace(run.how, cache="off")), None, watcher)
     if found.generation.stop == "cancelled":
         raise Cancelled("The explanation was cancelled.")
     return found.generation.token_ids
@@ -201,8 +197,7 @@ def answer_ids(adapter: Adapter, run: RunRequest, watcher: ExplainWatcher) -> tu
 def scored_words(adapter: Adapter, words: str, ids: Sequence[int]) -> ScoredWords:
     """The words' tokens in the answer with these ids, or those of the words alone.  The words alone
     begin with a space if the answer does: some tokenizers have other tokens then."""
-    known = adapter.model.get_input_embeddings().num_embeddings
-    texts.refuse_ids(ids, known, adapter.info.name)
+    texts.refuse_ids(ids, adapter.model.get_input_embeddings().num_embeddings, adapter.info.name)
     tokenizer = adapter.tokenizer
     first = tokenizer.decode(ids[:1], skip_special_tokens=True)
     ends, begins = text_ends(tokenizer, ids), " " if first.startswith(" ") else ""

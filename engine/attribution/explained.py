@@ -90,15 +90,13 @@ class ExplainOptions:
 
 
 def coarse_cells(options: ExplainOptions) -> tuple[CellLoss, ...]:
-    """The cells of the first map, row by row, without their losses; () without such a map, or if
-    the fine map is no finer."""
+    """The first map's cells, row by row, without losses; () without it, or if it is as fine."""
     return () if options.coarse in (0, options.grid) else _cells(options, options.coarse, False)
 
 
 def fine_cells(options: ExplainOptions, within: Box = (0.0, 0.0, 1.0, 1.0)) -> tuple[CellLoss, ...]:
     """The cells of the fine map whose centres lie in a box, row by row."""
-    every = _cells(options, options.grid, True)
-    return tuple(cell for cell in every if contains(within, cell.box))
+    return tuple(cell for cell in _cells(options, options.grid, True) if contains(within, cell.box))
 
 
 def _cells(options: ExplainOptions, per_side: int, is_fine: bool) -> tuple[CellLoss, ...]:
@@ -141,8 +139,7 @@ class ExplainRequest:
     options: ExplainOptions = ExplainOptions()
 
     def __post_init__(self) -> None:
-        words = check_question(self.words, MAX_WORDS, TO_EXPLAIN)
-        object.__setattr__(self, "words", words)
+        object.__setattr__(self, "words", check_question(self.words, MAX_WORDS, TO_EXPLAIN))
 
 
 class Explanation(ExplainedWords, frozen=True, kw_only=True, eq=False):
@@ -240,8 +237,7 @@ def as_json(found: Explanation) -> dict[str, Any]:
 
 
 def of_run(folder: Path) -> tuple[StoredExplanation, ...]:
-    """The explanations kept with a run, oldest first; none if they cannot be read, which the run's
-    problems report."""
+    """A run's explanations, oldest first; none if unreadable, which the run's problems report."""
     try:
         return explanations.read(folder)
     except StoreError:
@@ -271,5 +267,4 @@ def restored(stored: StoredExplanation, run: RunRequest) -> Explanation:
             f"An explanation of the run cannot be used ({cut(str(error).rstrip('.'))}): explain "
             "the words again."
         ) from error
-    kept = {name: getattr(stored, name) for name in KEPT}
-    return Explanation(request=request, **kept)
+    return Explanation(request=request, **{name: getattr(stored, name) for name in KEPT})

@@ -122,12 +122,10 @@ def _from_events(run: RunRequest, plain: Media) -> bool:
     if plain.kind != "events" or plain.extent is not None or run.sample.events is None:
         return plain.extent is not None
     try:
-        drawn = media.load(replace(run.sample, event_images=()), "events", run.how)
+        drawn = media.load(replace(run.sample, event_images=()), "events", run.how).images
     except MediaError:
         return False
-    return len(drawn.images) == len(plain.images) and all(
-        map(np.array_equal, drawn.images, plain.images)
-    )
+    return len(drawn) == len(plain.images) and all(map(np.array_equal, drawn, plain.images))
 
 
 def area(box: Box, canvas: tuple[int, int]) -> tuple[slice, slice]:
@@ -183,8 +181,7 @@ def overlaid(picture: Image, cells: Sequence[CellLoss], muted: bool = False) -> 
 def heat_map(found: Explanation, pictures: Sequence[Image] = ()) -> bytes:
     """The pictures under the map as a PNG, without words.  The cell that lost most has a frame; the
     map is pale and has none if no place is named.  `pictures`: those of a result of a file."""
-    panels = [_sharp(picture, found) for picture in pictures or found.pictures]
-    page = thumbnails.sheet(panels)
+    page = thumbnails.sheet([_sharp(picture, found) for picture in pictures or found.pictures])
     return images.encoded(page.crop(page.getbbox() or (0, 0, *page.size)), "PNG")
 
 

@@ -30,7 +30,6 @@ HOW = {"replaced": "replaced by its neighbour", "emptied": "emptied of its event
 
 
 def sentences(answer: str) -> tuple[str, ...]:
-    """The sentences of an answer, each once, in order."""
     found = (part.strip() for part in re.split(r"(?<=[.!?])\s+|\n+", answer))
     return tuple(dict.fromkeys(part for part in found if re.search(r"\w", part)))
 

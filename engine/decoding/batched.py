@@ -30,8 +30,7 @@ class BatchAnswer:
 
 def pad(prompts: Sequence[torch.Tensor]) -> dict[str, torch.Tensor]:
     """Prompts [1, S_i, hidden] as arguments of a language model: embeddings [B, S, hidden], padded
-    on the left; mask [B, S], 1 for prompt positions; positions [B, S], 0 for a prompt's first
-    token."""
+    on the left; mask [B, S], 1 for prompt positions; positions [B, S], 0 for a prompt's first."""
     rows = [prompt[0] for prompt in prompts]
     embeds = pad_sequence(rows, batch_first=True, padding_side="left")
     ones = [torch.ones(len(row), dtype=torch.long, device=row.device) for row in rows]

@@ -112,8 +112,7 @@ def _layer(llama: Llama) -> Callable[..., torch.Tensor]:
         v = _times(weights.v, normed).view(heads, size)
         keys.index_copy_(1, place.position, k[:, None])
         values.index_copy_(1, place.position, v[:, None])
-        mixed = _attend(q, keys, values, place.later)
-        hidden = hidden + _times(weights.o, mixed.view(-1))
+        hidden = hidden + _times(weights.o, _attend(q, keys, values, place.later).view(-1))
         normed = rms_norm(hidden, weights.between, eps)
         gate = functional.silu(_times(weights.gate, normed))
         return hidden + _times(weights.down, gate * _times(weights.up, normed))
@@ -124,8 +123,7 @@ def _layer(llama: Llama) -> Callable[..., torch.Tensor]:
 def _end(
     llama: Llama, head: torch.Tensor, eos: list[int]
 ) -> Callable[..., tuple[torch.Tensor, torch.Tensor]]:
-    """What follows the layers: the scores, and the best token that may follow; the position grows
-    by one."""
+    """What follows the layers: scores, the best token that may follow; position grows by one."""
     norm, eps = llama.norm, llama.eps
     ends = torch.zeros(len(head), dtype=torch.bool, device=head.device)
     ends[eos] = True
@@ -247,10 +245,8 @@ class CompiledStep(nn.Module):
         size = self._bucket(context + config.max_new_tokens)
         self._rooms.move_to_end(size)
         self._room, self._rules = self._rooms[size], rules
-        for layer, keys, values in zip(
-            kept.layers, self._room.keys, self._room.values, strict=True
-        ):
-            for room, rows in ((keys, layer.keys), (values, layer.values)):
+        for one, keys, values in zip(kept.layers, self._room.keys, self._room.values, strict=True):
+            for room, rows in ((keys, one.keys), (values, one.values)):
                 room[:, :context] = rows[0]
                 room[:, context:] = 0  # old values might be NaN
         self._room.position.fill_(context)
@@ -285,8 +281,7 @@ def _compile(part: Any, device: torch.device) -> Any:
 
 def _with_own_code(function: Any) -> Any:
     """A copy with its own code object.  torch.compile limits the number of graphs per code object,
-    so other models and buckets would count.  Its own switch for this, isolate_recompiles, is
-    missing in torch 2.11."""
+    so other models and buckets would count.  torch 2.11 lacks its switch isolate_recompiles."""
     code = function.__code__.replace()
     return FunctionType(code, function.__globals__, function.__name__, None, function.__closure__)
 

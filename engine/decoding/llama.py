@@ -122,9 +122,8 @@ class Llama:
             hidden = hidden + self._attention(layer, place, hidden, rotation)
             normed = rms_norm(hidden, layer.between, self.eps)
             gate = functional.silu(functional.linear(normed, layer.gate))
-            hidden = hidden + functional.linear(
-                gate * functional.linear(normed, layer.up), layer.down
-            )
+            up = functional.linear(normed, layer.up)
+            hidden = hidden + functional.linear(gate * up, layer.down)
         return rms_norm(hidden, self.norm, self.eps)
 
     def _attention(
@@ -174,7 +173,6 @@ def read(model: nn.Module) -> Llama | None:
     """The weights of a plain LLaMA; None if its forward() would run anything else."""
     if not isinstance(model, LlamaModel) or not _is_plain(model):
         return None
-    config = model.config
     return Llama(
         embedding=model.embed_tokens.weight,
         layers=tuple(
@@ -183,7 +181,7 @@ def read(model: nn.Module) -> Llama | None:
         ),
         norm=model.norm.weight,
         eps=model.norm.variance_epsilon,
-        heads=config.num_attention_heads,
+        heads=model.config.num_attention_heads,
         head_dim=model.layers[0].self_attn.head_dim,
         rotary=model.rotary_emb,
     )
@@ -209,7 +207,6 @@ def _is_plain(model: Any) -> bool:
 
 def _is_changed(module: nn.Module) -> bool:
     """Whether a module differs from its class: hooks, or another forward()."""
-    hooks = module._forward_hooks.values()
     return "forward" in vars(module) or any(
-        getattr(hook, "__module__", "") != _NOTES_OUTPUTS for hook in hooks
+        getattr(hook, "__module__", "") != _NOTES_OUTPUTS for hook in module._forward_hooks.values()
     )

@@ -115,8 +115,7 @@ class Canvas:
         """A rectangle in metres along the road, at x, lit as at depth z."""
         (near, far), (low, high) = depths, heights
         corners = [(low, near), (high, near), (high, far), (low, far)]
-        points = [self.camera.point(x, y, depth) for y, depth in corners]
-        self.polygon(points, colour, z, kind)
+        self.polygon([self.camera.point(x, y, depth) for y, depth in corners], colour, z, kind)
 
     def _fill(self, colour: Colour, z: float, kind: str) -> tuple[int, ...]:
         return tuple(map(int, colour)) if kind == GLOW else self.light.on(colour, z)

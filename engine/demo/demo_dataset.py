@@ -91,8 +91,7 @@ def first_scenes(root: Path) -> Path:
 
 @contextmanager
 def _writing(root: Path) -> Iterator[Path]:
-    """A folder beside root, removed at the end if it is still there; DatasetError if root cannot be
-    written."""
+    """A folder beside root, removed at the end if still there; DatasetError if none can be made."""
     try:
         root.parent.mkdir(parents=True, exist_ok=True)
         fresh = Path(tempfile.mkdtemp(prefix=f".{root.name}-", dir=root.parent))

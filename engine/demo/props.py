@@ -132,7 +132,6 @@ def make_rail(rng: np.random.Generator, side: int, x: float, reach: float) -> li
 
 
 def _rail(x: float, length: float, gloss: float, canvas: Canvas, z: float, time: float) -> None:
-    """One span with its post."""
     near, far = max(z, NEAR), z + length
     if far <= NEAR:
         return

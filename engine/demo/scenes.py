@@ -256,13 +256,10 @@ def render(seed: int) -> Scene:
         labels.append(np.asarray(canvas.labels, dtype=np.uint8))
     times = np.arange(FRAMES, dtype=np.float32) / FPS
     distance = lead.z + lead.speed * times if lead else np.full(FRAMES, np.nan)
-    pictures, maps = np.stack(frames), np.stack(labels)
-    return Scene(seed, pictures, maps, truth, distance.astype(np.float32))
+    return Scene(seed, np.stack(frames), np.stack(labels), truth, distance.astype(np.float32))
 
 
-def _roadside(
-    rng: np.random.Generator, truth: dict[str, str], around: Surroundings
-) -> list[props.Prop]:
+def _roadside(rng: np.random.Generator, truth: dict[str, str], around: Surroundings) -> list[Prop]:
     """What stands beside the road, the farthest first."""
     kind, things = truth["roadside"], props.make_posts(rng, REACH)
     if kind == "trees":
@@ -284,5 +281,4 @@ def _expose(picture: Image.Image, rng: np.random.Generator) -> npt.NDArray[np.ui
     events that it causes does not give the hour away."""
     small = np.asarray(picture.reduce(2), dtype=np.float32)
     noise = rng.standard_normal(small.shape[:2], dtype=np.float32)[..., None] * 0.018
-    noisy = small * (1.0 + noise)
-    return np.clip(np.rint(noisy), 0, 255).astype(np.uint8)
+    return np.clip(np.rint(small * (1.0 + noise)), 0, 255).astype(np.uint8)

@@ -68,8 +68,7 @@ def attributes_asked(question: str) -> frozenset[str] | None:
 
 
 def answer(truth: Truth, voice: Voice, kind: str, choose: Callable[[Sentences], str]) -> str:
-    """The answer to one kind of question (a key of ASKED) about a scene; `choose` picks among equal
-    wordings."""
+    """The answer to one kind of question (a key of ASKED); `choose` picks among equal wordings."""
     event, alone = voice == "event", truth["lead vehicle"] == "none"
     words = {
         "curve": truth["curve"],
@@ -94,11 +93,9 @@ def answer(truth: Truth, voice: Voice, kind: str, choose: Callable[[Sentences], 
         vehicle = pick(SENTENCES.lead, truth["lead vehicle"], "some")
         if alone:
             return [vehicle]
-        unseen = voice == "image"
-        return [
-            vehicle,
-            say(SENTENCES.no_motion) if unseen else pick(SENTENCES.motion, truth["motion"]),
-        ]
+        if voice == "image":
+            return [vehicle, say(SENTENCES.no_motion)]
+        return [vehicle, pick(SENTENCES.motion, truth["motion"])]
 
     if kind == "describe":
         opening = [] if event else [say(SENTENCES.opening[truth["time of day"]])]

@@ -16,7 +16,6 @@ from engine.media.events import render as draw_events
 from engine.types import Box, Events
 from engine.viewing import playing
 
-SPLIT = "demo"
 FIRST_FRAME = 27  # frames keep their number in the recording; they do not restart at 0
 NAMES = uuid.UUID("6d0f7a52-9b5e-5c53-8f0e-3f2a1b7c9d10")
 
@@ -105,7 +104,7 @@ def write_scene(root: Path, scene: Scene) -> dict[str, Any]:
     _bytes(root / "mp4" / name / "000000.mp4", encode_mp4(scene.frames, FPS))
     return {
         "id": str(uuid.uuid5(NAMES, name)),
-        "split": SPLIT,
+        "split": "demo",
         "event_data": f"{name}/000000.npy",
         "video_data": f"{name}/000000",
         "mp4_data": f"{name}/000000.mp4",

@@ -203,11 +203,8 @@ def guard(name: str, on: torch.device) -> Iterator[None]:
 
 
 def is_out_of_memory(error: BaseException) -> bool:
-    """Whether an accelerator or the CPU allocator reports that memory is full."""
     torch = sys.modules.get("torch")
-    if isinstance(error, MemoryError):
-        return True
-    if torch is not None and isinstance(error, torch.OutOfMemoryError):
+    if isinstance(error, MemoryError) or (torch and isinstance(error, torch.OutOfMemoryError)):
         return True
     return isinstance(error, RuntimeError) and any(words in str(error) for words in _FULL)
 
@@ -228,7 +225,6 @@ def forget(error: BaseException) -> None:
 
 
 def release() -> None:
-    """Collects garbage, and returns an accelerator's unused memory."""
     frozen = gc.get_freeze_count() > 0  # loaded models are excluded from collections
     if frozen:
         gc.unfreeze()

@@ -2,6 +2,7 @@
 means "not known", never 0.  It reads the CPU time of this process, a thread's wait for a core, and
 two clocks at one moment: the second checks the first, with times relative to that moment."""
 
+import math
 import os
 import sys
 import time
@@ -148,8 +149,6 @@ class Meter:
         cpu = cpu_ms() - self._cpu_ms
         busy_ms, steal_ms = _counters(self._cpus)
         self._wait.close()
-        everyone = since(self._busy_ms, busy_ms)
-        steal = since(self._steal_ms, steal_ms)
         cores = len(self._cpus)
         return MachineLoad(
             began_s=self._began_s,
@@ -158,8 +157,8 @@ class Meter:
             cores=cores,
             threads=self._threads,
             waited_ms=waited,
-            others=_cores(None if everyone is None else everyone - cpu, wall, cores),
-            steal=_cores(steal, wall, cores),
+            others=_cores(since(cpu, since(self._busy_ms, busy_ms)), wall, cores),
+            steal=_cores(since(self._steal_ms, steal_ms), wall, cores),
         )
 
 
@@ -203,18 +202,16 @@ class Moment:
 
 
 def moment(first: Callable[[], float]) -> Moment:
-    """The middle of the narrowest of several brackets of readings, which is wide if the thread
-    loses its core meanwhile."""
-    best: Moment | None = None
+    """The middle of the narrowest of several brackets; wide if the thread loses its core then."""
+    best = Moment(0.0, 0.0, math.inf)
     for _ in range(TRIES):
         before = first()
         second = time.monotonic()
         after = first()
         found = Moment((before + after) / 2, second, abs(after - before))
-        best = found if best is None or found.width_s < best.width_s else best
+        best = min(best, found, key=lambda one: one.width_s)
         if best.width_s <= TIGHT_S:
             break
-    assert best is not None
     return best
 
 

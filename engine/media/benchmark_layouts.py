@@ -161,8 +161,7 @@ def _dataset(
                 _add(samples, layout, recordings, part, name, told)
             else:
                 wrong = f"{name} is {kind_of(value)} instead of an object: remove it."
-                made = f"record-{len(samples.found) + 1}"
-                samples.add_events(made, "", [], None, (), wrong)
+                samples.add_events(f"record-{len(samples.found) + 1}", "", [], wrong=wrong)
     return samples.dataset(lists[0].file, odd)
 
 
@@ -174,8 +173,7 @@ def _add(
     called: str,
     told: Mapping[str, Any],
 ) -> None:
-    """Adds the sample of a record, `called` "Record 4 of a.json" in problems, that has these values
-    of the layout's keys."""
+    """Adds a record's sample, `called` "Record 4 of a.json" in problems; `told`: its values."""
     root, problems, paths, wrong = samples.root, list[str](), list[Path](), ""
     where, number = f"{called}: ", len(samples.found) + 1
     source = _text(told.get("source")) or part.subject

@@ -138,8 +138,7 @@ class Root:
 
     def sequence(self, path: Path) -> str:
         """The folder of a file below the root; the root's own name for the root itself."""
-        name = path.relative_to(self.path).as_posix()
-        return clean(name.rpartition("/")[0] or self.path.name)
+        return clean(path.relative_to(self.path).as_posix().rpartition("/")[0] or self.path.name)
 
     def _shown(self, path: Path) -> str:
         return shown(path.as_posix().removeprefix(f"{self.path.as_posix()}/"))

@@ -194,8 +194,7 @@ def some_frames(data: Data, name: str, choice: Callable[[int], Sequence[int]]) -
 
 
 def _groups(clip: InputContainer) -> list[list[int]]:
-    """The display times of an H.264 clip's packets, from each IDR picture up to the next; none if
-    they may mislead."""
+    """The display times of H.264 packets, from each IDR picture to the next; none in any doubt."""
     stream = clip.streams.video[0]
     if stream.codec_context.name != "h264":
         return []

@@ -185,8 +185,7 @@ def refuse_other_units(count: int, duration_us: int, floats: bool, name: str) ->
     """MediaError for a recording whose times cannot be microseconds.  `floats`: the times are
     stored as floats without a unit."""
     if duration_us >= LONGEST_US:
-        hours = f"{duration_us / 3.6e9:,.0f} hours"
-        what, unit = f"times over {hours} (the limit is 28)", "nanoseconds"
+        what, unit = f"times over {duration_us / 3.6e9:,.0f} hours (the limit is 28)", "nanoseconds"
     elif count > (BURST if duration_us < BURST_US else DENSEST) * (duration_us + 1):
         what = f"{counted(count, 'event')} within {counted(duration_us + 1, 'microsecond')}"
         unit = "seconds or no times"

@@ -45,7 +45,6 @@ def recordings(root: Root) -> Dataset | None:
 
 
 def event_files(root: Root) -> list[Path]:
-    """The event files below the root, sorted by folder and number."""
     found = [path for path in root.walk(EVENT_SUFFIXES) if not _NO_RECORDING.fullmatch(path.name)]
     binary = [path for path in found if path.suffix.lower() not in _TEXTS]
     return sorted(binary or found, key=lambda path: (path.parent, by_number(path)))

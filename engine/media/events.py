@@ -148,8 +148,7 @@ def perturbed(plain: Events, how: MediaOptions, sample: str, name: str) -> Event
         noise = generator(how, "jitter", sample).standard_normal(len(plain)) * deviation
         found = _ordered(replace(found, t=found.t + np.rint(noise[kept]).astype(np.int64)))
     if share := strength(how, "hot"):
-        draw = generator(how, "hot", sample)
-        found = _with_hot_pixels(found, share, draw, begin, after, name)
+        found = _with_hot_pixels(found, share, generator(how, "hot", sample), begin, after, name)
     if share := strength(how, "window"):
         left = max(1, round((after - begin) * (1 - share)))
         low = begin + (after - begin - left) // 2  # as much is cut off at each end

@@ -85,7 +85,6 @@ def shrink(image: Image, width: int) -> Image:
 
 
 def encoded(picture: Image | Pillow.Image, form: str, **options: int) -> bytes:
-    """The picture as a file of this form, such as "PNG"."""
     made = picture if isinstance(picture, Pillow.Image) else Pillow.fromarray(picture)
     file = io.BytesIO()
     made.save(file, form, **options)

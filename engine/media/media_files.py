@@ -128,10 +128,7 @@ def kind_of(head: bytes, name: str) -> FileKind | None:
 
 
 def kind_by_content(head: bytes) -> FileKind | None:
-    for start, kind in _MAGIC:
-        if re.match(start, head, re.DOTALL):
-            return kind
-    return None
+    return next((kind for start, kind in _MAGIC if re.match(start, head, re.DOTALL)), None)
 
 
 def kind_of_file(path: Path, name: str) -> FileKind | None:
@@ -141,8 +138,7 @@ def kind_of_file(path: Path, name: str) -> FileKind | None:
         with open_regular(path) as file:
             head = file.read(HEAD)
             kind = kind_of(head, name)
-            still = kind is GIF and not moves(head + file.read(_MAX_GIF))
-            return STILL_GIF if still else kind
+            return STILL_GIF if kind is GIF and not moves(head + file.read(_MAX_GIF)) else kind
     except (OSError, ValueError):
         return kind_of(b"", name)
 
@@ -207,8 +203,7 @@ def content(path: Path) -> bytes:
 
 
 def large(path: Path, *, whole: bool = True) -> Large:
-    """The file without reading it; MediaError as for `content`.  A file that is never read as a
-    whole may have any size."""
+    """The file, not yet read; MediaError as for `content`, but of any size if not read `whole`."""
     name = label(path)
     with _readable(name):
         if not path.is_file():

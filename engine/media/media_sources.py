@@ -100,8 +100,7 @@ def previews(sample: Sample) -> Iterator[Image]:
 
 def _event_images(paths: Sequence[Path]) -> Loaded:
     data, pictures = _decoded(paths, images.decode)
-    source = f"{len(data)} event images"
-    return Media("events", tuple(pictures), "", source), data, "event images"
+    return Media("events", tuple(pictures), "", f"{len(data)} event images"), data, "event images"
 
 
 def _decoded(

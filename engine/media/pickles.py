@@ -115,11 +115,9 @@ def _dtype(value: object) -> np.dtype[Any]:
     """A number, or a record of numbers that all lie inside it.  NumPy's state of a type is
     (version, byte order, subdtype, names, fields, size, ...)."""
     match value:
-        case Call(
-            "dtype", (str(code), *_), (int(), "<" | ">" | "|" as order, None, None, None, *_)
-        ):
+        case Call("dtype", (str(code), *_), (int(), "<" | ">" | "|" as end, None, None, None, *_)):
             if _NUMBER.fullmatch(code):
-                return np.dtype(order + code)
+                return np.dtype(end + code)
         case Call("dtype", (str(code), *_), (int(), "|", None, tuple(names), dict(fields), *_)):
             places = [fields.get(name) for name in names if isinstance(name, str)]
             if _RECORD.fullmatch(code) and 0 < len(places) == len(names) <= MAX_FIELDS:

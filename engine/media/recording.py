@@ -151,8 +151,7 @@ class Indexed(Recording):
         known, before = self.counted()
         if before[-1] > EXACT:
             return np.rint(np.interp(times, known, before)).astype(np.int64)
-        parts = self.blocks(0, len(self.low))
-        each = [np.searchsorted(np.sort(part.t), times) for part in parts]
+        each = [np.searchsorted(np.sort(part.t), times) for part in self.blocks(0, len(self.low))]
         return np.asarray(np.sum(each, axis=0), np.int64)
 
 
@@ -172,8 +171,7 @@ class Ascending(Indexed):
         if not size:
             raise MediaError(f"{name} holds 0 events: pick another recording.")
         self.name, self.size = name, size
-        block = max(BLOCK, -(-size // BLOCKS))
-        self._places = [*range(0, size, block), size]
+        self._places = [*range(0, size, max(BLOCK, -(-size // BLOCKS))), size]
         head, tail = self.times(0, min(EDGE, size)), self.times(max(size - EDGE, 0), size)
         self.first, self.last = int(head.min()), int(tail.max())
         starts = [self.times(place, place + 1) for place in self._places[:-1]]
@@ -208,10 +206,8 @@ class Ascending(Indexed):
             yield part
 
     def _pieces(self, at: int, end: int) -> Iterator[Columns]:
-        while at < end:
-            after = min(at + self.piece, end)
-            yield self.columns(at, after)
-            at = after
+        for place in range(at, end, self.piece):
+            yield self.columns(place, min(place + self.piece, end))
 
     def events(self, window: Window | None) -> Events:
         try:

@@ -22,8 +22,7 @@ Choice = Callable[[int], Sequence[int]]
 
 def choose(n: int, rule: str, count: int = FRAMES) -> list[int]:
     """The indices of the `count` frames of n that are shown, ascending; BadInput for an unknown
-    rule.  If n is below `count`, "arange" and "linspace" repeat frames to reach `count`; "spread"
-    gives each frame once."""
+    rule.  If n < `count`, "arange" and "linspace" repeat frames; "spread" gives each once."""
     if rule not in FRAME_RULES:
         raise BadInput(f"frames is {rule!r}: choose one of {', '.join(FRAME_RULES)}.")
     if n <= 0:
@@ -38,7 +37,6 @@ def choose(n: int, rule: str, count: int = FRAMES) -> list[int]:
 
 
 def middle(n: int) -> list[int]:
-    """The one frame that an image model is shown: n // 2."""
     return [n // 2] if n > 0 else []
 
 

@@ -99,7 +99,6 @@ class Adapter(ABC):
         self._processor = self.processor_digest()
 
     def remade(self, info: ModelInfo, notes: Sequence[str] = ()) -> Adapter:
-        """The same loaded model with another card, or more notes."""
         made = copy.copy(self)
         made.info, made.device = info, torch.device(info.device)
         made.kind, made.notes = info.shows or type(self).kind, (*self.notes, *notes)
@@ -175,7 +174,6 @@ class Adapter(ABC):
         return ids
 
     def rules_for(self, prepared: Prepared, config: DecodeConfig) -> AnswerRules:
-        """These settings and the checkpoint's rules, for the answer to this prompt."""
         counted, context = partial(self.counted_ids, prepared), prepared.context_tokens
         return AnswerRules(config, self.eos_ids, self.rules, counted, context, self.device)
 
@@ -250,9 +248,8 @@ class Adapter(ABC):
 
     def step_for(self, request: RunRequest) -> CompiledStep | None:
         """The compiled step if the request asks for one; it is compiled at its first use."""
-        if request.how.mode == "hooked" or not compiled.wanted(request.how.decode, self.device):
-            return None
-        if "compiled" in self.refuses:
+        wanted = compiled.wanted(request.how.decode, self.device)
+        if not wanted or request.how.mode == "hooked" or "compiled" in self.refuses:
             return None
         if self.use.compiled is None:
             self.use.compiled = CompiledStep(self.decoder)
@@ -289,6 +286,10 @@ class Adapter(ABC):
 
     def text(self, ids: Sequence[int]) -> str:
         return str(self.tokenizer.decode(list(ids), skip_special_tokens=True)).strip()
+
+    def pieces(self, ids: Sequence[int]) -> list[str]:
+        pieces = self.tokenizer.convert_ids_to_tokens(list(ids))
+        return [str(piece).replace("\u2581", " ").replace("Ġ", " ") for piece in pieces]
 
 
 def vocabulary_digest(tokenizer: Any) -> str:

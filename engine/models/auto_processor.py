@@ -42,7 +42,7 @@ from engine.types import Image, ModelInfo
 # Where a checkpoint names its processor's class, in the order in which transformers looks.
 _NAMED_IN = ("processor_config.json", "preprocessor_config.json", "tokenizer_config.json")
 _TOKENIZERS = ("tokenizer.json", "tokenizer.model", "vocab.json", "vocab.txt")
-_LOCAL = {"local_files_only": True, "trust_remote_code": False}
+LOCAL = {"local_files_only": True, "trust_remote_code": False}
 _NOT_FOR_PICTURES = ("video_processor", "feature_extractor")
 _ABOUT_PARTS = ("image_processor", "video_processor", "feature_extractor", "tokenizer")
 FILES = ("processor_config.json", "preprocessor_config.json")
@@ -150,7 +150,7 @@ def _part(name: str, kind: Any, info: ModelInfo, folder: Path) -> Any:
     if name == "video_processor":
         source = AutoVideoProcessor
     with loading.reading(info, folder, name.replace("_", " ")):
-        return source.from_pretrained(folder, subfolder=where, **_LOCAL)
+        return source.from_pretrained(folder, subfolder=where, **LOCAL)
 
 
 def _refuse_dummy(kind: Any) -> None:
@@ -177,7 +177,7 @@ def load_image(info: ModelInfo, folder: Path, unnamed: Any = None) -> Any:
             _refuse_dummy(get_image_processor_class_from_name(str(named).removesuffix("Fast")))
         if named is None and unnamed is not None:
             return unnamed.from_pretrained(folder, local_files_only=True)
-        return AutoImageProcessor.from_pretrained(folder, backend="pil", **_LOCAL)
+        return AutoImageProcessor.from_pretrained(folder, backend="pil", **LOCAL)
 
 
 def values(processor: Any, images: Sequence[Image]) -> torch.Tensor:

@@ -198,16 +198,15 @@ def _entry(given: Any, path: Path) -> ModelEntry:
     place = settings.expand(row.checkpoint, path.parent)
     if not place.exists():
         shipped = settings.PROJECT / row.checkpoint
-        inside = settings.INSTALLED and path.parent == settings.PROJECT  # nothing is put there
-        place = (
-            shipped if shipped.is_dir() else settings.expand(row.checkpoint) if inside else place
-        )
+        if shipped.is_dir():
+            place = shipped
+        elif settings.INSTALLED and path.parent == settings.PROJECT:  # nothing is put there
+            place = settings.expand(row.checkpoint)
     folder = None if is_hub_name(row.checkpoint) and not place.exists() else place
     local = folder or hub_folder(row.checkpoint, row.revision)
     if (family := row.family) is None:
         try:
-            config = read_json(local / "config.json", row.name) if local else {}
-            family = families.family_of(config)
+            family = families.family_of(read_json(local / "config.json", row.name) if local else {})
         except ModelUnavailable:
             family = ANY_FAMILY  # `unavailable` says what is wrong with it
     kind = fields.pop("shows") or FAMILIES[family].kind
@@ -234,8 +233,7 @@ def _served(row: Row, fields: dict[str, Any], about: dict[str, Any], path: Path)
 
 
 def server_url(given: str) -> str:
-    """The address of a server's API without a slash at its end; SettingsError for one that is none,
-    or that holds a key."""
+    """The API's address without a slash at its end; SettingsError for none, or one with a key."""
     try:
         parts = urlsplit(given.strip())
         known = parts.scheme in ("http", "https") and parts.hostname and (parts.port or 1) > 0

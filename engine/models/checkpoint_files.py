@@ -310,9 +310,8 @@ def _configuration(folder: Path, name: str) -> hashlib.blake2b:
 
 def identity(file: Path) -> str:
     """Changes with the file: its path, size, times and inode."""
-    state = file.stat()
-    times = f"{state.st_mtime_ns}:{state.st_ctime_ns}"
-    return f"{file.resolve()}:{state.st_size}:{times}:{state.st_ino}"
+    now = file.stat()
+    return f"{file.resolve()}:{now.st_size}:{now.st_mtime_ns}:{now.st_ctime_ns}:{now.st_ino}"
 
 
 def _hashes(files: Mapping[str, Path]) -> dict[str, str]:

@@ -193,12 +193,10 @@ def refuse(name: str, family: str, checkpoint: str, folder: Path) -> None:
 
 
 def _refuse_other(name: str, family: str, folder: Path, config: Mapping[str, Any]) -> None:
-    """ModelUnavailable for a config.json or a tokenizer of another form than the family's adapter
-    reads."""
+    """ModelUnavailable for a config.json or tokenizer that the family's adapter cannot read."""
     path = folder / "config.json"
     model_type, wanted = config.get("model_type"), FAMILIES[family].model_type
-    any_form = model_type in known()
-    other = f', or write family = "{ANY_FAMILY}" in models.toml' if any_form else ""
+    other = f', or write family = "{ANY_FAMILY}" in models.toml' if model_type in known() else ""
     if model_type != wanted:
         meant = "video_llava" if "video" in str(model_type) else family
         fix = f"use {FAMILIES[meant].use} instead{other}"

@@ -25,8 +25,6 @@ OWN_PROMPT = "The prompt comes from the checkpoint's chat template."
 
 
 class PlaceholderAdapter(Adapter):
-    """A transformers model whose prompt holds one placeholder token per visual row."""
-
     model_class: ClassVar[Any]
     placeholder: ClassVar[str]
     markers: ClassVar[tuple[str, ...]]  # tokens that sentencepiece lacks, in the order of their ids
@@ -72,8 +70,7 @@ class PlaceholderAdapter(Adapter):
         require(info, once, f"its tokenizer does not read {cls.placeholder} as one token")
         what = f"the vision_feature_layer of its config.json is {chosen}, its tower has {deep}"
         require(info, fit, what)
-        size = int(model.config.vision_config.image_size)
-        auto_processor.refuse_other_sizes(info, folder, processor, size)
+        auto_processor.refuse_other_sizes(info, folder, processor, config.vision_config.image_size)
         return adapter
 
     @property

@@ -18,7 +18,6 @@ from transformers.utils import logging as transformers_logging
 from engine import settings
 from engine.errors import ModelUnavailable, StageScopeError
 from engine.machine import device
-from engine.machine import device as devices
 from engine.models import checkpoint_files, families, model_card
 from engine.models.checkpoint import ModelEntry
 from engine.quoting import count, first_line, gib
@@ -40,7 +39,7 @@ def reading(info: ModelInfo, folder: Path, part: str) -> Iterator[None]:
         if isinstance(error, StrictDataclassError):  # whatever was to be read, its settings first
             part, why = "config.json", " ".join(str(error).split())[:160]
         if device.is_out_of_memory(error):
-            left = devices.memory_of(torch.device(info.device))
+            left = device.memory_of(torch.device(info.device))
             why = f"{gib(left.free)} of {gib(left.total)} are free on {info.device}; {why}"
             fix = "close other programs, or choose a smaller dtype or model"
         raise ModelUnavailable(
@@ -49,9 +48,8 @@ def reading(info: ModelInfo, folder: Path, part: str) -> Iterator[None]:
 
 
 def info_of(entry: ModelEntry, folder: Path) -> ModelInfo:
-    """The entry's model card, with the digest of its files and its device."""
     digest = checkpoint_files.digest(folder, entry.name)
-    return replace(model_card.card(entry, folder), digest=digest, device=str(devices.choose()))
+    return replace(model_card.card(entry, folder), digest=digest, device=str(device.choose()))
 
 
 def load_weights(model_class: Any, info: ModelInfo, folder: Path) -> tuple[Any, ModelInfo]:

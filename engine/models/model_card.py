@@ -51,8 +51,7 @@ _QUANTIZED = {"8bit": 1.0, "4bit": 0.5 + 4 / 64}
 
 
 class LanguageShape(NamedTuple):
-    """The shape of a language model.  `context` is None if neither config.json nor the defaults of
-    its class tell it."""
+    """`context` is None if neither config.json nor the defaults of its class tell it."""
 
     hidden: int
     intermediate: int

@@ -68,8 +68,7 @@ def make(where: str, **chosen: str | None) -> NewEntry:
 
 
 def make_server(url: str, model: str, **chosen: str | None) -> NewEntry:
-    """The entry for a model that a server has, with the chosen fields name, label, shows,
-    weights and api_key_env."""
+    """Of a server's model, with the chosen fields name, label, shows, weights and api_key_env."""
     path, short = settings.own_models_file(), Path(model).name
     row = {"name": short.lower(), "label": short, "server": checkpoint.server_url(url)}
     return _added(row | {"model": model} | _given(chosen), path)

@@ -85,11 +85,9 @@ def distinct(names: Iterable[str]) -> list[str]:
 
 
 def unavailable(item: ModelEntry) -> str | None:
-    """Why this model cannot be loaded and what to do, or None.  Of a server only what is known
-    without asking it."""
+    """Why this model cannot be loaded and what to do, or None.  A server is not asked for it."""
     if item.server:
-        lacking = item.server.api_key_env and not item.server.key
-        return lacks_key(item.server) if lacking else None
+        return lacks_key(item.server) if item.server.api_key_env and not item.server.key else None
     try:
         if variants.loaded(item) in _held:
             return None
@@ -258,8 +256,7 @@ def card(item: ModelEntry) -> ModelInfo:
 
 
 def hooked_only(item: ModelEntry) -> str | None:
-    """Why only the hooked mode can run this model, or None; ModelUnavailable without its files, as
-    of a server."""
+    """Why only hooked mode can run it, or None; ModelUnavailable without files, as of a server."""
     if item.family != ANY_FAMILY and not item.server:
         return None
     config = checkpoint_files.read_json(checkpoint.locate(item) / "config.json", item.name)

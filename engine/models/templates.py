@@ -70,8 +70,7 @@ def prompts(
     tokenizer: Any, template: Template, contents: Sequence[Content], placeholder: str = ""
 ) -> list[str | ModelUnavailable]:
     """For each form of content the prompt with {question} once, or the error if there is none.  A
-    placeholder must stand once before the question.  Raises ModelUnavailable if the template passes
-    a limit."""
+    placeholder must stand once before the question.  ModelUnavailable if it passes a limit."""
     request = {
         "template": template.text,
         "variables": tokenizer.special_tokens_map,

@@ -55,8 +55,6 @@ ONE_PICTURE = (
 
 
 class TransformersAdapter(Adapter):
-    """One loaded model of a family that AutoModelForImageTextToText knows."""
-
     kind: MediaKind = "image"
     tower_takes_pictures = False
 
@@ -67,9 +65,7 @@ class TransformersAdapter(Adapter):
         assert template is not None  # families.py refuses a folder without one
         processor = auto_processor.load(info, folder)
         with reading(info, folder, "config.json"):
-            config = AutoConfig.from_pretrained(
-                folder, local_files_only=True, trust_remote_code=False
-            )
+            config = AutoConfig.from_pretrained(folder, **auto_processor.LOCAL)
             model_class = AutoModelForImageTextToText._model_mapping[type(config)]
         model, info = load_weights(model_class, info, folder)
         adapter = cls(info, model, processor.tokenizer, processor.image_processor, (OWN_PROMPT,))
@@ -203,8 +199,7 @@ class TransformersAdapter(Adapter):
 
     def _encoder(self, prepared: Prepared) -> Any:
         """get_image_features() or get_video_features(); None for a model without the seam."""
-        name = f"get_{_modality(prepared)}_features"
-        return getattr(self.model.base_model, name, None)
+        return getattr(self.model.base_model, f"get_{_modality(prepared)}_features", None)
 
     def see(self, prepared: Prepared) -> None:
         if self._seam:
@@ -337,8 +332,7 @@ def _outside_language(model: Any, decoder: Decoder) -> Iterator[torch.nn.Module]
         names = ((name.split(".")[-1], one) for name, one in model.named_modules())
         yield from (one for name, one in names if name.startswith(_NAMES))
         return
-    parts = (decoder.language_model, decoder.head)
-    inside = {id(one) for part in parts for one in part.modules()}
+    inside = {id(one) for part in (decoder.language_model, decoder.head) for one in part.modules()}
     for module in model.modules():
         if id(module) not in inside and not any(id(one) in inside for one in module.modules()):
             yield module

@@ -82,8 +82,6 @@ class _Member(Asked):
 
 
 class _BatchRun(StagedRun):
-    """The state of one batch: its clock, its members, and the time of failed members."""
-
     def __init__(
         self,
         adapter: Adapter,
@@ -124,11 +122,9 @@ class _BatchRun(StagedRun):
     # stage 3: features that the cache lacks, in one pass
     def encode(self) -> None:
         self._enter("vision")
-        missing = []
+        missing, use = [], self.policy == "use"
         for member in self.remaining:
-            stored = None
-            if self.policy == "use":
-                stored = self._cached_features(member.prepared, member.notes)
+            stored = self._cached_features(member.prepared, member.notes) if use else None
             if stored is None:
                 missing.append(member)
             else:
@@ -158,8 +154,7 @@ class _BatchRun(StagedRun):
                 self.watcher.cancelled,
             )
         self._split_decode(start, before)
-        longest = max(prompt.shape[1] for prompt in prompts)
-        padded = (len(prompts), longest, prompts[0].shape[2])
+        padded = (len(prompts), max(prompt.shape[1] for prompt in prompts), prompts[0].shape[2])
         for member, answer in zip(self.remaining, answers, strict=True):
             member.answer = answer
             member.record("embeddings", prompts[0], padded)
@@ -173,12 +168,12 @@ class _BatchRun(StagedRun):
         """Sets the members' results; raises Cancelled if an answer was cut short."""
         if any(member.answer.stop == "cancelled" for member in self.remaining):
             raise Cancelled(f"{self.adapter.info.name} was cancelled between two tokens.")
-        total_ms = self._stop_clock() - self.lost_ms
+        spent = self._stop_clock() - self.lost_ms
         batch = Batch(
             id=secrets.token_hex(6),
             size=len(self.remaining),
             spans=self._spans(),
-            total_ms=total_ms,
+            total_ms=spent,
             tokens=sum(len(member.answer.ids) for member in self.remaining),
             cached=self.cached,
         )
@@ -186,9 +181,7 @@ class _BatchRun(StagedRun):
         for member in self.remaining:
             member.notes += notes
             ids, stop = member.answer.ids, member.answer.stop or "length"
-            member.result = self._result(
-                member, ids, stop, spans=(), total_ms=total_ms, batch=batch
-            )
+            member.result = self._result(member, ids, stop, spans=(), total_ms=spent, batch=batch)
 
     def _spans(self) -> tuple[Span, ...]:
         """One span per name: its first start and the sum of all samples' times."""

@@ -178,7 +178,6 @@ class _Loop:
         return token
 
     def cycle(self, drafter: Drafter, gamma: int) -> None:
-        """One draft and one pass of the target over it."""
         start = self._now()
         drafted = self._draft(drafter, gamma)
         middle = self._now()
@@ -188,28 +187,24 @@ class _Loop:
         crop(self._cache, len(drafted) - accepted)
         self.answer.draft_ms += middle - start
         self.answer.target_ms += self._now() - middle
-        added = len(self.answer.ids) - before
-        self.answer.cycles.append(Cycle(tuple(drafted), accepted, added))
+        self.answer.cycles.append(Cycle(tuple(drafted), accepted, len(self.answer.ids) - before))
 
     def _draft(self, drafter: Drafter, gamma: int) -> list[int]:
         """A draft without surplus tokens, cut at the first id outside the target's vocabulary."""
-        room = self._rules.config.max_new_tokens - len(self.answer.ids)
-        most = min(gamma, room - 1)
+        most = min(gamma, self._rules.config.max_new_tokens - len(self.answer.ids) - 1)
         drafted = drafter.draft(self.answer.ids, most)[:most] if most > 0 else []
         valid = [0 <= token < self._vocabulary for token in drafted]
         return drafted[: valid.index(False)] if False in valid else drafted
 
     def _accept(self, drafted: Sequence[int], scores: torch.Tensor) -> int:
         """Adds the target's tokens up to the first mismatch; returns the number accepted."""
-        accepted = 0
-        for place in range(len(drafted) + 1):
-            token = self.add(scores[place : place + 1])
-            if place == len(drafted) or token != drafted[place]:
-                break
-            accepted += 1
+        for place, token in enumerate(drafted):
+            if self.add(scores[place : place + 1]) != token:
+                return place
             if self.ended:
-                break
-        return accepted
+                return place + 1
+        self.add(scores[len(drafted) :])
+        return len(drafted)
 
     def _now(self) -> float:
         synchronizer(self._target.device)()
@@ -228,20 +223,16 @@ def margin(
     """Compares the answer's token at this position with `other`, both scored by the decoder.
     Rounding explains twice the noise between single steps and one pass."""
     scores, cache = decoder.prefill(embeds)
-    steps = [scores[0]]
-    for token in ids[:position]:
-        steps.append(read(decoder, [token], cache)[0])
+    steps = [scores[0], *(read(decoder, [token], cache)[0] for token in ids[:position])]
     alone = torch.stack(steps)
     again, cache = decoder.prefill(embeds)
     if position:
         again = torch.cat([again, read(decoder, ids[:position], cache)])
-    dtype = next(decoder.head.parameters()).dtype
-    unit = torch.finfo(dtype).eps * float(alone.abs().max())
+    unit = torch.finfo(next(decoder.head.parameters()).dtype).eps * float(alone.abs().max())
     rounding = 2 * max(float((alone - again).abs().max()), unit)
     last = rules(alone[-1][None], ids[:position])[0]
     logits = (float(last[ids[position]]), float(last[other]))
-    tied = abs(logits[0] - logits[1]) <= rounding
-    return Difference(position, *texts, logits, rounding, tied)
+    return Difference(position, *texts, logits, rounding, abs(logits[0] - logits[1]) <= rounding)
 
 
 @dataclass(frozen=True, eq=False)
@@ -259,11 +250,7 @@ class PreparedModel:
 
 
 def try_sample(
-    sample: Sample,
-    request: DraftRequest,
-    target: Adapter,
-    draft: Adapter | None,
-    watcher: Watcher,
+    sample: Sample, request: DraftRequest, target: Adapter, draft: Adapter | None, watcher: Watcher
 ) -> SampleTrial:
     """Runs a warm-up and then the pairs of one sample; `draft` None means prompt lookup."""
     with device.guard(target.info.name, target.device):
@@ -362,15 +349,11 @@ class _Trial:
         at = next((i for i, (a, b) in enumerate(zip(ids, other, strict=False)) if a != b), None)
         if at is None:
             at = min(len(ids), len(other))
-            ends = ["".join(self._pieces(answer[at : at + 1])) for answer in (ids, other)]
+            ends = ["".join(self.adapter.pieces(answer[at : at + 1])) for answer in (ids, other)]
             return Difference(at, ends[0], ends[1], (0.0, 0.0), 0.0, False)
         decoder, embeds, rules = self.adapter.decoder, self.target.embeds, self.target.rules
-        alone, drafted = self._pieces([ids[at], other[at]])
+        alone, drafted = self.adapter.pieces([ids[at], other[at]])
         return margin(decoder, embeds, ids, at, other[at], rules, (alone, drafted))
-
-    def _pieces(self, ids: Sequence[int]) -> list[str]:
-        pieces = self.adapter.tokenizer.convert_ids_to_tokens(list(ids))
-        return [str(piece).replace("\u2581", " ").replace("Ġ", " ") for piece in pieces]
 
     def _marks(self, answer: DraftedAnswer) -> list[AnswerPiece]:
         """The tokens in the order of decoding, with the rejected drafts."""
@@ -384,4 +367,4 @@ class _Trial:
         return marks
 
     def _marked(self, ids: Sequence[int], state: State) -> list[AnswerPiece]:
-        return [AnswerPiece(piece, state) for piece in self._pieces(ids)]
+        return [AnswerPiece(piece, state) for piece in self.adapter.pieces(ids)]

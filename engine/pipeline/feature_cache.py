@@ -114,10 +114,8 @@ class FeatureCache:
     """The cache folder.  It is opened on first use, so creating the object is cheap."""
 
     def __init__(self, folder: Path, limit_mb: int) -> None:
-        self.folder = folder
-        self.limit_mb = limit_mb
-        self.hits = 0
-        self.misses = 0
+        self.folder, self.limit_mb = folder, limit_mb
+        self.hits = self.misses = 0
         self._cache: diskcache.Cache | None = None
 
     def read(self, spec: FeatureSpec) -> StoredFeatures | None:
@@ -138,8 +136,7 @@ class FeatureCache:
         return stored
 
     def write(self, spec: FeatureSpec, features: Features, encode_ms: float, cold: bool) -> None:
-        metadata = {"spec": _text_of(spec)}
-        metadata |= {"encode_ms": repr(encode_ms), "cold": str(int(cold))}
+        metadata = {"spec": _text_of(spec), "encode_ms": repr(encode_ms), "cold": str(int(cold))}
         kept = features.changed(lambda one: one.detach().cpu().clone(memory_format=_PLAIN))
         data = safetensors.torch.save(dict(kept.tensors), metadata)
         with self._guard("write"):
@@ -183,10 +180,7 @@ class FeatureCache:
             self.folder.mkdir(parents=True, exist_ok=True, mode=0o700)
             check_database(self.folder)
             self._cache = diskcache.Cache(
-                str(self.folder),
-                timeout=TIMEOUT_S,
-                disk=BytesOnly,
-                size_limit=self.limit_mb * 2**20,
+                self.folder, timeout=TIMEOUT_S, disk=BytesOnly, size_limit=self.limit_mb * 2**20
             )
         return self._cache
 
@@ -198,8 +192,7 @@ class FeatureCache:
             self._cache = None
             fix = "delete this folder to start a new one, or wait if another program uses it"
             if isinstance(error, OSError):
-                other = "set STAGESCOPE_CACHE_DIR to another folder"
-                fix = f"{advice(error, 'repair it')} or {other}"
+                fix = f"{advice(error, 'repair it')} or set STAGESCOPE_CACHE_DIR to another folder"
             raise CacheError(
                 f"The feature cache {shown(self.folder)} cannot {verb} ({reason(error)}): {fix}."
             ) from error

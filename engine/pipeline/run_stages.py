@@ -139,8 +139,7 @@ class StagedRun:
         return prepared
 
     def _cached_features(self, prepared: Prepared, notes: list[str]) -> StoredFeatures | None:
-        """The cache's entry for this input, on the device; None, with a note if an entry cannot be
-        used."""
+        """The cache's entry for this input, on the device; None, noted if it cannot be used."""
         if self.cache is None:
             return None
         try:

@@ -181,8 +181,7 @@ class _Run(StagedRun):
         adapter, timeline = self.adapter, self.timeline
         options = decode.own_options(self.asked.rules, self._token, self.watcher.cancelled)
         modules = adapter.vision_modules()
-        kept = first_scores(adapter.model, self.asked.request)
-        with kept as self.asked.own_scores:
+        with first_scores(adapter.model, self.asked.request) as self.asked.own_scores:
             start, before = timeline.mark()
             with (
                 profiler_range("generate", adapter.device),

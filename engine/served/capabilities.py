@@ -127,10 +127,9 @@ def probe(server: Server) -> Capabilities:
         )
     models = tuple(one_line(str(row["id"]))[:MAX_LINE] for row in named)
     found = replace(found, models=models, round_trip_ms=round(spent, 1), at=time.time())
-    every = {**_read(), server.url: found}
     with suppress(OSError):  # otherwise it is asked again
         _file().parent.mkdir(parents=True, exist_ok=True)
-        write_whole(_file(), msgspec.json.encode(every))
+        write_whole(_file(), msgspec.json.encode(_read() | {server.url: found}))
     return found
 
 

@@ -22,14 +22,7 @@ from engine.plain_files import read_bytes
 from engine.served import capabilities, protocol
 from engine.served.protocol import Reply
 from engine.timing import Timeline
-from engine.types import (
-    Generation,
-    Media,
-    RunRequest,
-    RunResult,
-    Sample,
-    Served,
-)
+from engine.types import Generation, Media, RunRequest, RunResult, Sample, Served
 
 NOT_TOLD = "The server does not tell how many tokens its answer has: no time per token is given."
 AT_ONCE = "The server sends its text all at once: no time per token is given."
@@ -60,8 +53,7 @@ def answer(
             "length."
         )
     media.prepare()  # imports, before the clock starts
-    on = torch.device("cpu")
-    meter, timeline = Meter(torch.get_num_threads()), Timeline(on)
+    meter, timeline = Meter(torch.get_num_threads()), Timeline(torch.device("cpu"))
     with timeline.span("load"):
         watcher.stage("load")
         clip = _clip(request.sample) if server.clip else None
@@ -99,7 +91,6 @@ def answer(
 def _served(server: Server, sent: float, reply: Reply) -> Served:
     text = reply.text.strip()
     before = len(reply.text) - len(reply.text.lstrip())  # characters that the text lacks
-    ends = (min(max(0, end - before), len(text)) for _, end in reply.pieces)
     return Served(
         host=server.host,
         tokens=reply.tokens,
@@ -107,7 +98,7 @@ def _served(server: Server, sent: float, reply: Reply) -> Served:
         headers_ms=sent + reply.headers_ms,
         end_ms=sent + reply.end_ms,
         arrivals_ms=tuple(sent + ms for ms, _ in reply.pieces),
-        text_ends=tuple(ends),
+        text_ends=tuple(min(max(0, end - before), len(text)) for _, end in reply.pieces),
         retries=reply.retries,
         told=reply.told | ({"usage": reply.usage} if reply.usage else {}),
     )

@@ -164,7 +164,6 @@ async def _asked(
     sent = msgspec.json.encode(body)
     async with _client(server) as client:
         while True:
-            wait = None
             try:
                 wait = await _attempt(client, server, sent, piece, reply)
             except HTTP_ERRORS as error:
@@ -197,10 +196,8 @@ async def _attempt(
             away = response.status_code in NOT_HERE or response.status_code // 100 == 3
             raise (ServerAway if away else ServerFailed)(_refusal(server, response, said))
         reply.headers_ms = reply.now()
-        if (coding := response.headers.get("Content-Encoding", "identity")) != "identity":
-            raise ServerFailed(
-                f"{server.host} sends {quoted(coding)} unasked: switch it off there."
-            )
+        if (form := response.headers.get("Content-Encoding", "identity")) != "identity":
+            raise ServerFailed(f"{server.host} sends {quoted(form)} unasked: switch it off there.")
         await _follow(response, server, piece, reply)
     return None
 
@@ -324,10 +321,8 @@ def _refusal(server: Server, response: httpx2.Response, said: str) -> str:
         value = value.get("error") or value.get("detail") or value.get("message") or said
     why = _said(server, value, str(status))
     if response.has_redirect_location or 300 <= status < 400:
-        place = quoted(one_line(response.headers.get("Location", "another address")))
-        return (
-            f"{host} redirects to {place}: nothing was sent there; correct server in models.toml."
-        )
+        to = quoted(one_line(response.headers.get("Location", "another address")))
+        return f"{host} redirects to {to}: nothing was sent there; correct server in models.toml."
     if status in (401, 403):
         fix = "name the environment variable that holds a key as api_key_env in models.toml"
         if server.api_key_env:

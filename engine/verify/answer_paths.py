@@ -44,8 +44,6 @@ LEAST_ROOM = 16  # new tokens that the context must have room for: some checks n
 
 @dataclass(frozen=True)
 class ModuleCalls:
-    """The calls of one vision module, and the pictures in all of them."""
-
     module: str
     calls: int
     pictures: int
@@ -262,10 +260,6 @@ class Subject:
         kept = [one for one in ids if one not in special]
         return str(tokenizer.decode(kept, skip_special_tokens=False)).strip()
 
-    def pieces(self, ids: Sequence[int]) -> list[str]:
-        pieces: list[str] = self.adapter.tokenizer.convert_ids_to_tokens(list(ids))
-        return [str(piece).replace("\u2581", " ").replace("Ġ", " ") for piece in pieces]
-
     def new_ids(self, out: torch.Tensor, steps: int) -> tuple[int, ...]:
         """The new ids in generate()'s result: as many as the head computed."""
         if self.cancelled():
@@ -278,7 +272,6 @@ class Subject:
 
 
 def watching(cancelled: Callable[[], bool], shown: Media | None = None) -> Watcher:
-    """The watcher of a run; `shown` replaces the sample's pictures."""
     watcher = Watcher()
     watcher.cancelled = cancelled  # type: ignore[method-assign]
     if shown is not None:

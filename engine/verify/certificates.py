@@ -218,7 +218,6 @@ def stored_certificates() -> list[dict[str, Any]]:
 
 
 def unusable_files() -> list[UnusableFile]:
-    """The files in the folder that are not usable certificates, by name."""
     return sorted(file for file in _all() if isinstance(file, UnusableFile))
 
 
@@ -372,8 +371,7 @@ def digest_now(entry: ModelEntry) -> str | None:
     if entry.server:
         return served_digest(entry.server.url, entry.checkpoint)
     try:
-        folder = checkpoint.locate(entry)
-        return checkpoint_files.digest(folder, entry.name, read=False) or None
+        return checkpoint_files.digest(checkpoint.locate(entry), entry.name, read=False) or None
     except (ModelUnavailable, OSError):
         return None
 

@@ -95,8 +95,7 @@ def finding(pairs: Sequence[Pair], rounding: float, pieces: Pieces) -> CheckFind
     """The worst comparison of plain with another way, as a finding with evidence: both answers as
     tokens, and both sides' two best logits at the first difference."""
     compared = [(compare(*pair, rounding), *pair) for pair in pairs]
-    order = list(OUTCOMES)
-    worst, plain, other = max(compared, key=lambda row: order.index(row[0].result))
+    worst, plain, other = max(compared, key=lambda row: list(OUTCOMES).index(row[0].result))
     at, embeddings = worst.position, None
     if plain.embeds.shape == other.embeds.shape and plain.embeds.numel():
         embeddings = float((plain.embeds.float() - other.embeds.float()).abs().max())
@@ -171,17 +170,14 @@ def greedy(answers: Iterable[RecordedAnswer]) -> CheckFinding:
     return judged(faults, good, "ways", {"positions": wrong})
 
 
-def counted(
-    answers: Iterable[RecordedAnswer], text: Callable[[Sequence[int]], str]
-) -> CheckFinding:
+def counted(ways: Iterable[RecordedAnswer], text: Callable[[Sequence[int]], str]) -> CheckFinding:
     """The result has exactly the tokens that the head computed; `text` decodes ids."""
     counts, faults, misquoted = {}, list[str](), list[str]()
-    for answer in answers:
+    for answer in ways:
         computed, returned = len(answer.logits), len(answer.ids)
         counts[answer.way] = {"computed": computed, "returned": returned}
         if computed != returned:
-            tokens = f"{computed} tokens were computed and {returned} returned"
-            faults.append(f"{answer.way}: {tokens}.")
+            faults.append(f"{answer.way}: {computed} tokens were computed and {returned} returned.")
         misquoted += misreported(answer, text)
     good = (
         "Every way returns exactly the tokens that the language model's head computed, with their "
@@ -234,12 +230,11 @@ def ends_wrong(answer: RecordedAnswer, eos_ids: Sequence[int]) -> Iterator[str]:
 
 
 def encoded_once(answers: Mapping[str, RecordedAnswer], subject: Subject) -> CheckFinding:
-    plain, pictures, units = answers["plain"], len(subject.media.images), subject.units()
+    plain, shown, units = answers["plain"], len(subject.media.images), subject.units()
     tower, *after = plain.seen
     faults = []
-    if units is None and tower.pictures != pictures:
-        saw = f"the vision tower saw {tower.pictures} pictures, but {pictures} are shown"
-        faults = [f"plain: {saw}."]
+    if units is None and tower.pictures != shown:
+        faults = [f"plain: the vision tower saw {tower.pictures} pictures, but {shown} are shown."]
     if units is not None and tower.pictures != units:
         faults = [f"plain: the vision tower saw {tower.pictures} tiles or patches, not {units}."]
     faults += [
@@ -253,10 +248,10 @@ def encoded_once(answers: Mapping[str, RecordedAnswer], subject: Subject) -> Che
         calls = sum(seen.calls for seen in answer.seen)
         if way in ("decoupled", "features") and calls:
             faults.append(f"{way}: {calls} calls of vision modules, though features were given.")
-    once = f"plain, hooked and computed each encode {quoting.count(pictures, 'picture')} once"
+    once = f"plain, hooked and computed each encode {quoting.count(shown, 'picture')} once"
     good = f"{once}; with cached or given features nothing is encoded."
     by_way = {way: [vars(seen) for seen in answer.seen] for way, answer in answers.items()}
-    return judged(faults, good, "ways", {"calls": by_way, "pictures": pictures, "faults": faults})
+    return judged(faults, good, "ways", {"calls": by_way, "pictures": shown, "faults": faults})
 
 
 def left_as_found(
@@ -299,7 +294,7 @@ def batch(
             faults.append(f"{reported}, but its rows have {tokens:,}.")
         elif result.generation.token_ms or result.spans:
             faults.append(f"Row {row} of a batch has its own times, which a batch cannot have.")
-    found = finding(pairs, 4 * rounding, subjects[0].pieces)
+    found = finding(pairs, 4 * rounding, adapter.pieces)
     sentence = f"A batch of {size:,}. {found.evidence['way']}: {found.sentence}"
     found = replace(found, sentence=sentence, evidence={**found.evidence, "size": size})
     if faults:

@@ -72,16 +72,13 @@ class Trial:
         self.hooks.enter_context(hook)
 
 
-Apply = Callable[[Trial], None]
-
-
 class Change(NamedTuple):
     """`words` follow "with"; two changes of one `place` exclude each other; `margin`: nats by
     which two computations with this change may differ."""
 
     words: str
     place: str
-    apply: Apply
+    apply: Callable[[Trial], None]
     margin: float = 0.0
 
 
@@ -304,7 +301,6 @@ class Case:
         return self.unchanged is not None and self.unchanged.gap <= margin
 
     def text(self, changes: Sequence[Change]) -> str:
-        """The answer of the model's own generate() under these changes."""
         with altered(self.subject, changes) as (subject, _):
             return subject.adapter.text(subject.plain(subject.greedy).ids)
 

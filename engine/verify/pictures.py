@@ -119,8 +119,7 @@ def shapes(subject: Subject, folder: Path, doing: Callable[[str], None]) -> Chec
         try:
             shaped = Subject(subject.adapter, *given, shown)
         except BadInput as error:
-            sentence = f"{error} Pictures of other shapes are not covered."
-            return CheckFinding("unresolved", sentence)
+            return CheckFinding("unresolved", f"{error} Pictures of other shapes are not covered.")
         found.append(_compared(shaped))
         shaped.cache.close()
     worst = max(found, key=lambda one: list(checks.OUTCOMES.values()).index(one.outcome))
@@ -157,12 +156,11 @@ def _compared(subject: Subject) -> CheckFinding:
     finally:
         del adapter.model.generate
     pairs = [(plain, getattr(subject, way)(config)) for way in subject.ways if way != "plain"]
-    found = checks.finding(pairs, rounding(adapter, subject.prepared, plain), subject.pieces)
+    found = checks.finding(pairs, rounding(adapter, subject.prepared, plain), adapter.pieces)
     found = replace(found, sentence=f"With {name}: {found.sentence}")
     if adapter.info.family != "transformers":  # the others give the model pixels alone
         return found
-    wanted = inputs(adapter, subject.media, subject.request.prompt)
-    for key, value in wanted.items():
+    for key, value in inputs(adapter, subject.media, subject.request.prompt).items():
         got = received.get(key)
         same = isinstance(got, torch.Tensor) and torch.equal(got, value.to(got.device, got.dtype))
         if not same:
@@ -186,9 +184,7 @@ def rows(adapter: Adapter, prepared: Prepared) -> CheckFinding:
     if type(adapter).kind != "events":  # another family may be shown event pictures too
         return CheckFinding("refused", NOT_OURS)
     model, seen = adapter.model.model, list[torch.Tensor]()
-    with model.visual_tower.register_forward_hook(
-        lambda module, given, out: seen.append(out.detach())
-    ):
+    with model.visual_tower.register_forward_hook(lambda *given: seen.append(given[-1].detach())):
         (got,) = adapter.encode(prepared).tensors.values()
     hidden = torch.cat(seen)  # [T, P, width]
     first, _, second = model.visual_projector
@@ -287,8 +283,7 @@ def sight(subject: Subject, other: Prepared | None, rounding: float) -> CheckFin
             f"{' and with '.join(same)}: its answer does not depend on its input."
         )
     evidence = {"own": adapter.text(own), "changes": changes}
-    unit = "change of logits, at least"
-    return CheckFinding(outcome, sentence, least, rounding, unit, evidence)
+    return CheckFinding(outcome, sentence, least, rounding, "change of logits, at least", evidence)
 
 
 def _decode(subject: Subject, features: Features) -> tuple[torch.Tensor, tuple[int, ...]]:

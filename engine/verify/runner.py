@@ -1,5 +1,4 @@
-"""Runs all checks of all models and samples.  If a model raises, the error becomes its row, and the
-other models continue."""
+"""Runs all checks of all models and samples.  A model's error becomes its row; others continue."""
 
 import contextlib
 import tempfile
@@ -96,8 +95,6 @@ class _ModelChecks:
 
 
 class SampleChecks:
-    """All checks of one model on one sample; what several checks need is computed once."""
-
     def __init__(self, model: _ModelChecks, sample: Sample, other: Sample, folder: Path) -> None:
         self.adapter, self.watcher, self.folder = model.adapter, model.watcher, folder
         self.sample, self.other, self.request = sample, other, model.request
@@ -166,7 +163,7 @@ class SampleChecks:
 
     def equal(self, *ways: str) -> CheckFinding:
         pairs = [(self.plain, self.answers[way]) for way in ways]
-        return checks.finding(pairs, self.rounding, self.subject.pieces)
+        return checks.finding(pairs, self.rounding, self.adapter.pieces)
 
     def _timings(self) -> Iterator[tuple[str, CheckFinding]]:
         late = [fault for one in self.answers.values() for fault in stage_times.token_faults(one)]
@@ -205,7 +202,7 @@ class SampleChecks:
         config = replace(subject.greedy, max_new_tokens=length, min_new_tokens=length)
         forced = subject.plain(config)
         noise = max(noise, rounding(self.adapter, subject.prepared, forced))
-        return checks.long((forced, subject.decoupled(config)), noise, subject.pieces)
+        return checks.long((forced, subject.decoupled(config)), noise, self.adapter.pieces)
 
     def rows(self) -> CheckFinding:
         self.doing("computing visual rows in float64")

@@ -107,8 +107,7 @@ class ServerChecks:
         """The server's greedy answer; `change` gets the sample's pictures [H, W, 3]."""
         asked = self.run_request(sample, question)
         loaded = media.load(sample, self.entry.kind, self.request)
-        shown = replace(loaded, images=change(loaded.images))
-        watcher = watching(self.watcher.cancelled, shown)
+        watcher = watching(self.watcher.cancelled, replace(loaded, images=change(loaded.images)))
         result = column.answer(entry or self.entry, asked, watcher, self.known)
         if result.generation.stop == "cancelled":
             raise Cancelled("The verification was cancelled.")
@@ -172,8 +171,7 @@ class ServerChecks:
             # "length" is its word: so short a text was cut by something else.
             ended = result.generation.stop == "eos" or tokens + 2 < subject.greedy.max_new_tokens
             plain = subject.plain(subject.greedy)
-            noise = rounding(adapter, subject.prepared, plain)
-            case = Case(subject, text, ended, plain.ids, noise)
+            case = Case(subject, text, ended, plain.ids, rounding(adapter, subject.prepared, plain))
             found.append(case if case.equal else replace(case, server_gap=self.told_gap(case)))
         return found
 
@@ -430,10 +428,8 @@ class ServerChecks:
         if late < 1000 * FIRST_S:
             said = f"The first text is said to come after {late:,.0f} ms"
             faults.append(f"{said}, but was held back for {1000 * FIRST_S:,.0f} ms.")
-        pieces = count(len(lags), "piece")
-        good = (
-            f"A second clock saw each of {pieces} of text sent on at most {worst:.1f} ms earlier."
-        )
+        pieces = f"each of {count(len(lags), 'piece')} of text"
+        good = f"A second clock saw {pieces} sent on at most {worst:.1f} ms earlier."
         evidence = {"delays_s": [FIRST_S, EACH_S], "lags_ms": lags, "first_ms": late}
         finding = judged(faults, good, "faults", evidence)
         return replace(finding, figure=worst, bound=LATE_MS, unit="ms") if not faults else finding
@@ -514,8 +510,7 @@ class ServerChecks:
 
 def _compared(case: Case) -> dict[str, Any]:
     """Both answers as the checkpoint's tokenizer splits them, and the first token that differs."""
-    adapter = case.subject.adapter
-    tokenizer, ours = adapter.tokenizer, case.ours_text
+    tokenizer, ours = case.subject.adapter.tokenizer, case.ours_text
     spaced = tokenizer(f" {ours}", add_special_tokens=False)["input_ids"]
     space = " " * (spaced == list(case.ours[: len(spaced)]))
     sides: dict[str, Any] = {}

@@ -134,8 +134,7 @@ def _stages(result: RunResult) -> list[Span]:
 
 def accounted(rounds: Rounds) -> CheckFinding:
     """Checks the share of a run outside its stages, for the worst kind of run.  The least share of
-    the warm runs is judged: a busy machine pauses some runs between two stages, and a fault is in
-    each."""
+    the warm runs is judged: a busy machine pauses some runs between two stages, a fault all."""
     shares, most, spreads = dict[str, float](), dict[str, float](), dict[str, Any]()
     n = len(rounds) - 1
     for kind in rounds[0]:
@@ -199,8 +198,7 @@ def stage3(rounds: Rounds) -> CheckFinding:
 
 class Pairs(NamedTuple):
     """Short answers (without, with the probe) in ms; `answer_ms`: the whole one without the probe.
-    The probe works in stage 3 only, so a long answer pays what a short one pays, and in a short one
-    it shows."""
+    The probe works in stage 3 only, so a long answer pays what a short one does, where it shows."""
 
     ms: Sequence[tuple[float, float]] = ()
     answer_ms: float = 0.0

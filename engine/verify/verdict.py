@@ -218,8 +218,7 @@ class VerifyRequest(MediaOptions):
 
 
 def choose(samples: Sequence[Sample], number: int) -> tuple[Sample, ...]:
-    """`number` evenly spread samples, because neighbours in a dataset overlap; BadInput if out of
-    range."""
+    """`number` evenly spread samples, as neighbours overlap; BadInput if it is out of range."""
     if not 1 <= number <= len(samples):
         given = f"samples is {quoting.whole(number)}, and the dataset has {len(samples):,}"
         raise BadInput(f"{given}: choose a value from 1 to {len(samples):,}.")
@@ -283,11 +282,10 @@ class Coverage:
     frames: tuple[str, ...] = ()
 
     def sentence(self) -> str:
-        ends = "an answer to its natural end" if self.natural_end else "no answer to its end"
         parts = [
             f"answers of up to {self.new_tokens:,} tokens",
             f"contexts of up to {self.positions:,} positions",
-            ends,
+            "an answer to its natural end" if self.natural_end else "no answer to its end",
             "greedy and sampled tokens" if self.sampling else "greedy tokens",
             f"batches of up to {self.batch:,}" if self.batch > 1 else "no batches",
             _pictures("prompts", self.pictures),

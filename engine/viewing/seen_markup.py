@@ -98,7 +98,7 @@ def _when(picture: SeenPicture) -> str:
 
 def _density(found: EventDensity, window: float) -> str:
     """Two areas: all events, and in front of them those with p = 1."""
-    top = max(1, int(found.total.max()))
+    total, top = int(found.total.sum()), max(1, int(found.total.max()))
     share = found.bin_us * len(found.on) / max(window, found.bin_us * len(found.on))
     areas = "".join(
         f'<span style="background:{EVENT_COLOURS[name]};width:{100 * share:.3f}%;'
@@ -109,9 +109,7 @@ def _density(found: EventDensity, window: float) -> str:
         f'<span class="seen-key" style="background:{EVENT_COLOURS[name]}"></span>{name}'
         for name in ("brighter", "darker")
     )
-    text = (
-        f"{int(found.total.sum()):,} events, counted per {found.bin_us:,.0f} µs (highest {top:,})"
-    )
+    text = f"{total:,} events, counted per {found.bin_us:,.0f} µs (highest {top:,})"
     return (
         f'<div class="seen-label">{text}{keys}</div>'
         f'<div class="seen-track seen-density" role="img" aria-label="{text}">{areas}</div>'

@@ -80,8 +80,7 @@ class _Aedat4(Indexed):
 
     def counted(self) -> tuple[Times, Counts]:
         """At the beginning of each packet."""
-        counts = np.append(0, np.cumsum(self._packets["count"]))
-        return np.append(self.low, self.last + 1), counts
+        return np.append(self.low, self.last + 1), np.append(0, np.cumsum(self._packets["count"]))
 
     def _read_header(self) -> dict[int, tuple[int, int] | None]:
         """The streams of events by number, with the sensor's size where it is stated."""

@@ -237,15 +237,13 @@ def columns_of(file: Any, name: str) -> tuple[Any, dict[str, Any]]:
     )
 
 
-def _columns(
-    path: str, member: Any, columns: dict[str, str], name: str
-) -> tuple[Any, dict[str, Any]]:
+def _columns(path: str, member: Any, keys: dict[str, str], name: str) -> tuple[Any, dict[str, Any]]:
     if not hasattr(member, "keys"):
         array = plain(member, path, name, axes=1)
-        return array.parent, {column: array.fields(key) for column, key in columns.items()}
+        return array.parent, {column: array.fields(key) for column, key in keys.items()}
     arrays = {
         column: plain(child(member, key, name), f"{path}/{key}".lstrip("/"), name, axes=1)
-        for column, key in columns.items()
+        for column, key in keys.items()
     }
     event_columns.refuse_lengths(dict(sorted(arrays.items())), name)
     return member, arrays

@@ -39,8 +39,7 @@ def opened(path: Path, name: str) -> Iterator[Recording]:
 
 
 class _Text(Indexed):
-    """One block, the file, of which each line is read.  A file of more than KEPT events is parsed
-    again for each window."""
+    """One block, the file, read line by line; beyond KEPT events it is parsed for each window."""
 
     def __init__(self, file: BinaryIO, name: str) -> None:
         self._file, self.name, self.most = file, name, KEPT
