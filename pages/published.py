@@ -50,8 +50,7 @@ def claims(opened: OpenedSets) -> None:
     )
     for headline in opened.claims:
         st.subheader(escape(headline.claim), anchor=False)
-        chart = claim_chart(headline, opened.corrected)
-        parts = [*chart, *published_report.claim_blocks(headline)]
+        parts = [*claim_chart(headline, opened.corrected), *published_report.claim_blocks(headline)]
         blocks.draw(parts, f"imported_claim_{headline.name}")
 
 

@@ -25,6 +25,7 @@ from ui.widgets import blocks, followed_runs, links, notices
 from ui.widgets.followed_runs import Followed
 from ui.widgets.text import count, duration, escape, number, queued, when
 
+RUN = Followed("benchmark_job", BenchmarkJob)
 # Medians in the tables, beside the counts: the key and the head of a column.
 SHOWN = {
     name: kind.title if kind.unit == "ms" else kind.label
@@ -202,11 +203,9 @@ def row(worker: WorkerState, ended: bool) -> dict[str, str]:
     return cells
 
 
-def unfinished(
-    shown: BenchmarkJob | None, known: Followed[BenchmarkJob], choice: RunChoice
-) -> None:
+def unfinished(shown: BenchmarkJob | None, choice: RunChoice) -> None:
     """A list of the runs that are not finished and not live; at first, `shown` is chosen."""
-    jobs = known.all()
+    jobs = RUN.all()
     busy = {path for job in jobs if not job.ended for path in (job.folder, job.resume)}
     stopped, left = dict[str, RunInfo](), _left(shown, jobs)
     with notices.telling("benchmark_runs", notices.problem):
@@ -233,7 +232,7 @@ def unfinished(
 
     def resume() -> None:
         if run is not None:
-            known.start(BenchmarkJob(resume=run.folder, force=force, cluster=choice.cluster))
+            RUN.start(BenchmarkJob(resume=run.folder, force=force, cluster=choice.cluster))
             return
         again = [  # each run continues in its folder, or begins
             BenchmarkJob(
@@ -241,7 +240,7 @@ def unfinished(
             )
             for job in left
         ]
-        known.start(*again)
+        RUN.start(*again)
 
     with st.container(horizontal=True, vertical_alignment="center"):
         blocked = choice.blocked and run is not None

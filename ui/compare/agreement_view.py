@@ -73,12 +73,8 @@ def meaningless(compared: Sequence[ComparedModel]) -> str:
 
 @st.fragment  # a switch draws the tab, not the page
 def section(compared: Sequence[ComparedModel], sample: Sample) -> None:
-    known = st.toggle(
-        "Show the known answer",
-        key="compare_truth",
-        bind="query-params",
-        help="The dataset's reference answer and, for demo scenes, the scene's attributes.",
-    )
+    help_ = "The dataset's reference answer and, for demo scenes, the scene's attributes."
+    known = st.toggle("Show the known answer", key="compare_truth", bind="query-params", help=help_)
     if known:
         with st.container(border=True, key="known_answer"):
             _known(sample)
@@ -95,8 +91,7 @@ def section(compared: Sequence[ComparedModel], sample: Sample) -> None:
         if len(answers) > 2:  # the visitor chooses the pair
             keys, titles = ("compare_words_a", "compare_words_b"), ("First answer", "Second answer")
             first, second = choices.two(list(answers), (first, second), keys, titles)
-        pair = (first, answers[first]), (second, answers[second])
-        difference(*pair, "agreement_words")
+        difference((first, answers[first]), (second, answers[second]), "agreement_words")
 
 
 def _attributes(compared: Sequence[ComparedModel], known: bool) -> None:

@@ -104,9 +104,8 @@ def _ended(job: DraftJob) -> None:
     if job.report is None:
         notices.ended(job.state, job.error, "draft_error")
         return
-    (notices.notice if job.report.equal else notices.problem)(
-        drafting.sentence(job.report), "draft_outcome"
-    )
+    show = notices.notice if job.report.equal else notices.problem
+    show(drafting.sentence(job.report), "draft_outcome")
     for name in job.report.off_script:
         notices.notice(f"{registry.label(name)}: {OFF_SCRIPT}", f"draft_off_script_{name}")
     with st.container(horizontal=True, gap="small"):

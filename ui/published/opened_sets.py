@@ -202,8 +202,7 @@ def visit() -> None:
         return
     held = f"{VISIT}: {count(len(dropped()), 'file')}, without a link."
     with st.container(horizontal=True, vertical_alignment="center"):
-        words = f"{held} Keep them as a set to open them again later."
-        notices.small(words, "imported_visit")
+        notices.small(f"{held} Keep them as a set to open them again later.", "imported_visit")
         with st.popover("Keep as a set", key="published_keep_more"):
             key = "published_import_name"
             st.text_input("Name of the set", key=key, placeholder="original")

@@ -98,14 +98,9 @@ def _scatter(opened: OpenedRuns, name: LensName, a: str, b: str) -> None:
         st.caption("No sample has measured values from both.")
         return
     words = charts.scatter_words(both, a, b, kind)
-    st.altair_chart(
-        charts.scatter(both, a, b, kind),
-        alt=words,
-        key="results_scatter",
-        on_select=_open_point,
-        selection_mode=charts.POINT,
-    )
-    notices.small(f"{words} Click a point to open its sample.", "results_scatter")
+    chart, key = charts.scatter(both, a, b, kind), "results_scatter"
+    st.altair_chart(chart, alt=words, key=key, on_select=_open_point, selection_mode=charts.POINT)
+    notices.small(f"{words} Click a point to open its sample.", key)
 
 
 def _open_point() -> None:

@@ -214,16 +214,13 @@ def _explanations(results: Sequence[Result], sample: Sample) -> None:
         f"{one.label}: {shorten(stored.words, MOST_CHARS, placeholder=' …')}"
         for one, stored in found
     ]
+    key, places = "results_explained", range(len(found))
     chosen = st.selectbox(
-        "Words",
-        range(len(found)),
-        format_func=names.__getitem__,
-        key="results_explained",
-        label_visibility="collapsed",
+        "Words", places, format_func=names.__getitem__, key=key, label_visibility="collapsed"
     )
     one, stored = found[chosen or 0]
     what = repr((one.run.folder, stored))
-    with notices.telling("results_explained"):
+    with notices.telling(key):
         shown, picture = _map(stored, one.run.header, sample, what, stamp_of(sample))
         explain_panel.draw(shown, picture, sample.id, "results")
 
