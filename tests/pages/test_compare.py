@@ -349,8 +349,7 @@ def test_a_draft_is_painted_with_measured_beside_predicted(app: Open) -> None:
     assert job.state == "done" and job.request.gamma == 3
     assert (job.request.target, job.request.draft) == ("tiny-video_llava", "tiny-eventgpt")
     at.run()
-    shown = "".join(element.proto.body for element in at.get("html"))
-    assert 'class="painted-own"' in shown and "drafted and rejected" in shown
+    assert 'class="painted-own"' in html(at) and "drafted and rejected" in html(at)
     assert {"Measured", "Predicted", "Whole run"} <= {metric.label for metric in at.metric}
     assert "The drafted answer equals the target's own, token by token." in texts(at)
     assert "eager steps, at most" in texts(at)

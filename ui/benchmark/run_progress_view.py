@@ -15,7 +15,7 @@ from engine.benchmark.run_progress import ModelProgress, Progress
 from engine.errors import StoreError
 from engine.jobs.benchmark_job import CHECKING, LEAVING, BenchmarkJob
 from engine.models import registry
-from engine.quoting import listed
+from engine.quoting import duration, listed, number
 from engine.report.blocks import ReportTable
 from engine.storage import run_store
 from engine.storage.run_store import RunInfo, Stamp
@@ -23,7 +23,7 @@ from engine.types import STAGES
 from ui.benchmark.run_choice import RunChoice
 from ui.widgets import blocks, followed_runs, links, notices
 from ui.widgets.followed_runs import Followed
-from ui.widgets.text import count, duration, escape, number, queued, when
+from ui.widgets.text import count, escape, queued, when
 
 RUN = Followed("benchmark_job", BenchmarkJob)
 # Medians in the tables, beside the counts: the key and the head of a column.

@@ -21,14 +21,11 @@ from ui.widgets import blocks, choices, notices
 from ui.widgets.text import count, escape
 
 WORDS = "compare_words"  # in the URL
-# verdict -> (symbol, style, word); the word is for readers who do not see the symbol
+# verdict -> (symbol, style, word); the word is for readers who do not see the symbol; others: none
 MARKS = {
     "right": ("✓", "passed", "correct"),
     "wrong": ("✕", "failed", "incorrect"),
     "unclear": ("?", "unresolved", "the answer contradicts itself"),
-    "not judged": ("", "absent", "not judged"),
-    "not said": ("", "absent", ""),
-    "not asked": ("", "absent", ""),
 }
 CUT = {"length": "cut at the limit", "cancelled": "cancelled"}
 READ = "Attributes are read from the answers by key words of the demo scenes."
@@ -140,13 +137,15 @@ def table(rows: Sequence[AttributeRow], compared: Sequence[ComparedModel]) -> Re
 
 def statement(one: Statement) -> str:
     """A value with a tick or a cross, or why there is none."""
-    symbol, style, word = MARKS[one.verdict]
     value = " and ".join(one.values) or one.verdict
+    if one.verdict not in MARKS:
+        return value
+    symbol, style, word = MARKS[one.verdict]
     mark = Markup(
         '<span class="proof-mark proof-{style}" role="img" aria-label="{value}: {word}" '
         'title="{word}"><span class="proof-symbol">{symbol}</span>{value}</span>'
     )
-    return mark.format(symbol=symbol, style=style, word=word, value=value) if symbol else value
+    return mark.format(symbol=symbol, style=style, word=word, value=value)
 
 
 def difference(first: tuple[str, str], second: tuple[str, str], key: str) -> None:

@@ -238,7 +238,6 @@ def disagreement(opened: OpenedRuns) -> pd.DataFrame:
 
 @cached("Ordering the samples by disagreement …")
 def deck(opened: OpenedRuns, a: str, b: str) -> tuple[DeckCard, ...]:
-    """The samples that both answered, ordered by disagreement."""
     return agreement.deck(opened.table, a, b)
 
 
