@@ -86,8 +86,7 @@ def draw(job: BenchmarkJob) -> None:
             st.caption(f"The last {FEW} failures. The Results page shows all.")
     # The events of the run; equal ones once, in an expander if there are many.
     notes = Counter(found.notes)
-    many = len(notes) > FEW
-    with st.expander("Events", key="benchmark_notes") if many else st.container():
+    with st.expander("Events", key="benchmark_notes") if len(notes) > FEW else st.container():
         for place, (text, times) in enumerate(notes.items()):
             notices.small(text if times == 1 else f"{text} ({times:,} times)", f"note_{place}")
 

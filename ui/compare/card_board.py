@@ -65,8 +65,7 @@ def _row(view: RunView, entry: ModelEntry, compared: Sequence[ComparedModel]) ->
     if found is not None and (view.ended or view.state == "queued"):
         return run_bars.finished(found)
     state = f"run {view.repeat:,} of {view.repeats:,}" if view.state == "running" else view.state
-    spans = () if view.ended else view.progress
-    return run_bars.growing(entry.label, entry.colour, spans, state)
+    return run_bars.growing(entry.label, entry.colour, () if view.ended else view.progress, state)
 
 
 def live_region() -> list[DeltaGenerator]:

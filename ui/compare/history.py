@@ -190,8 +190,7 @@ def _save(ids: tuple[str, ...], shown: Sequence[ModelRuns]) -> None:
     for runs in shown:
         saved = [view.id for view in runs.views if _outcome(view)]
         if runs.shown.state == "done":
-            repeat = saved.index(runs.shown.id)
-            answered.append(VotedAnswer(folder.name, runs.shown.model, repeat))
+            answered.append(VotedAnswer(folder.name, runs.shown.model, saved.index(runs.shown.id)))
     for vote in blind_vote.votes(ids, sample.id, answered):
         feedback.put_vote(folder, vote)
     st.session_state[SAVED][ids] = folder

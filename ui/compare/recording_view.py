@@ -118,8 +118,7 @@ def seen(sample: Sample, entries: Sequence[ModelEntry], options: MediaOptions) -
             if clip is None:
                 st.caption("This sample has no clip.")
             else:
-                alt = f"The clip of sample {sample.id}."
-                st.video(clip.data, loop=True, muted=True, alt=alt)
+                st.video(clip.data, loop=True, muted=True, alt=f"The clip of sample {sample.id}.")
                 if clip.words:
                     notices.small(clip.words, "seen_clip")
     with right:

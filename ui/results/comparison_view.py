@@ -84,8 +84,7 @@ def show(opened: OpenedRuns) -> None:
 
 def pair(opened: OpenedRuns) -> tuple[str, str]:
     """The two chosen labels, with notices of different devices or machine loads."""
-    first = opened_runs.sides(opened)
-    a, b = choices.two(opened.labels, first, ("results_a", "results_b"))
+    a, b = choices.two(opened.labels, opened_runs.sides(opened), ("results_a", "results_b"))
     overview.say_apart(opened, a, b)
     return a, b
 

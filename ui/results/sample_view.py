@@ -108,8 +108,7 @@ def result_of(opened: OpenedRuns, line: dict[Any, Any]) -> Result:
     run, label, whole = opened.runs[int(line["number"])], str(line["label"]), None
     with notices.telling(f"results_whole_{label}"):
         whole = run.row(int(line["offset"]))
-    tone = opened.families.get(label, "")
-    return Result(label, line, run, whole, tone)
+    return Result(label, line, run, whole, opened.families.get(label, ""))
 
 
 def asked(results: Sequence[Result], known: bool = True) -> None:
@@ -194,8 +193,7 @@ def _mark(result: Result, mark: Feedback) -> None:
 def _keep(result: Result, thumb: str, note: str) -> None:
     given = st.session_state[thumb]
     word: Thumb = "" if given is None else THUMBS[given]
-    mark = Feedback(word, st.session_state[note].strip())
-    feedback.put(result.run.folder, result.task, mark)
+    feedback.put(result.run.folder, result.task, Feedback(word, st.session_state[note].strip()))
 
 
 def _explanations(results: Sequence[Result], sample: Sample) -> None:

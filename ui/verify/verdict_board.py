@@ -199,9 +199,8 @@ def listed(entries: Sequence[ModelEntry], above: str = "") -> None:
             key = f"verify_kept_{name}"
             st.session_state[key] = name == linked
             label = _label(certificate, entries, name == above)
-            row = st.expander(label, key=key, on_change=_toggled, args=(key, name))
-            if name == linked:
-                with row:
+            with st.expander(label, key=key, on_change=_toggled, args=(key, name)):
+                if name == linked:
                     _opened(certificate, entries, name == above)
 
 

@@ -269,13 +269,12 @@ def _gallery(found: Dataset, labels: Mapping[str, str], entries: Sequence[ModelE
 
 def _cell(number: int, sample: Sample, label: str) -> DeltaGenerator:
     """A frame with a button that chooses the sample; returns the picture's place."""
-    current = st.session_state.get(SAMPLE) == sample.id
     with st.container(gap="xsmall", key=f"gallery_cell_{number}"):
         place = st.container(key=f"gallery_picture_{number}")
         pressed = st.button(
             escape(label),
             key=f"compare_gallery_choose_{number}",
-            type="primary" if current else "secondary",
+            type="primary" if st.session_state.get(SAMPLE) == sample.id else "secondary",
             on_click=st.session_state.update,
             args=({SAMPLE: sample.id},),
             width="stretch",

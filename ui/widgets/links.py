@@ -51,8 +51,7 @@ def say_unknown(name: str, known: Iterable[str], what: str) -> None:
     unknown = [text for text in _asked(name) if text not in set(known)]
     if unknown:
         named = f"The {what} {unknown[0][:80]!r} in the link"
-        words = f"{named} is not available here: check the selection below."
-        notices.notice(words, f"link_{what}")
+        notices.notice(f"{named} is not available here: check the selection below.", f"link_{what}")
 
 
 def say_more(name: str, most: int) -> None:
