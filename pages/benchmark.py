@@ -8,12 +8,11 @@ from engine.jobs.benchmark_job import BenchmarkJob, sweep_jobs
 from engine.storage.run_header import HEADER
 from ui.benchmark import run_choice, run_progress_view
 from ui.benchmark.run_choice import RunChoice, choose, words
+from ui.benchmark.run_progress_view import RUN
 from ui.widgets import followed_runs, links, model_picker, notices, preparation
 from ui.widgets.choices import run_and_cancel
-from ui.widgets.followed_runs import Followed
 from ui.widgets.text import escape
 
-RUN = Followed("benchmark_job", BenchmarkJob)
 LOOK_S = 0.5
 EXAMPLE = f"{settings.COMMAND} bench --dataset ROOT --models NAME,NAME --samples 20"
 
@@ -21,8 +20,7 @@ EXAMPLE = f"{settings.COMMAND} bench --dataset ROOT --models NAME,NAME --samples
 def buttons(choice: RunChoice, live: bool) -> None:
     plans, dataset = choice.plans, choice.dataset
     with st.container(horizontal=True, vertical_alignment="center"):
-        button = ("Start", "benchmark_start")
-        pressed = run_and_cancel("benchmark", button, live, bool(plans), cancel)
+        pressed = run_and_cancel("benchmark", "Start", "benchmark_start", live, bool(plans), cancel)
         if not live:
             planned = f"Planned: {words(plans)}" if plans else choice.problem
             notices.small(planned, "benchmark_planned")
@@ -86,7 +84,7 @@ def main() -> None:
     buttons(choice, live)
     stopped = shown is not None and shown.state in ("cancelled", "failed")
     if stopped:  # Resume is beside Start, not below all that the run has measured
-        run_progress_view.unfinished(shown, RUN, choice)
+        run_progress_view.unfinished(shown, choice)
     if shown is not None:
         board(shown, live)
     else:
@@ -113,7 +111,7 @@ def main() -> None:
                 notices.small(said, f"other_{job.id}")
                 st.button("Show", key=f"benchmark_show_{job.id}", on_click=RUN.show, args=(job,))
     if not stopped:
-        run_progress_view.unfinished(shown, RUN, choice)
+        run_progress_view.unfinished(shown, choice)
 
 
 preparation.through_app(main)

@@ -2,6 +2,7 @@
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import partial
 
 import streamlit as st
 
@@ -63,14 +64,11 @@ def choose(entries: Sequence[ModelEntry]) -> tuple[CompareChoice, str, bool]:
         with st.container(width=190, gap="xsmall", key="compare_buttons"):
             wrong = start(choice)
             common(models, sample)
-            live, ready = followed_runs.live(), choice.ready
-            run_and_cancel("compare", ("Run", RUN), live, ready, followed_runs.RUNS.cancel)
+            live, cancel = followed_runs.live(), followed_runs.RUNS.cancel
+            run_and_cancel("compare", "Run", RUN, live, choice.ready, cancel)
     if cut:
-        notices.notice(
-            f"The question was cut to {MAX_QUESTION_CHARS:,} characters: check its end, then "
-            "press Run.",
-            "cut",
-        )
+        most = f"{MAX_QUESTION_CHARS:,} characters"
+        notices.notice(f"The question was cut to {most}: check its end, then press Run.", "cut")
     if not choice.ready:
         notices.hint(_missing(choice))
     return choice, wrong, live
@@ -84,13 +82,9 @@ def common(models: Sequence[ModelEntry], sample: Sample | None) -> None:
 
     own = (sample.question,) if sample is not None and sample.question else ()
     known = QUESTIONS if any(model.demo for model in models) else ()
+    offered = list(dict.fromkeys((*own, *known, *COMMON_QUESTIONS)))
     st.menu_button(
-        "Common questions",
-        list(dict.fromkeys((*own, *known, *COMMON_QUESTIONS))),
-        key=COMMON,
-        format_func=escape,
-        on_click=use,
-        width="stretch",
+        "Common questions", offered, key=COMMON, format_func=escape, on_click=use, width="stretch"
     )
 
 
@@ -150,11 +144,8 @@ def main() -> None:
     entries = model_picker.on_page(entries, choice.models, names)
     named = {entry.name: entry for entry in entries}
     models = tuple(named[model.name] for model in choice.models)
-
-    def below(running: bool) -> None:
-        asked = (choice.sample, models, choice.question, choice.options)
-        compare_tabs.show(named, *asked, running)
-
+    asked = (choice.sample, models, choice.question, choice.options)
+    below = partial(compare_tabs.show, named, *asked)
     with st.container(key="compare_board"):
         card_board.show(named, choice.sample, models, spoken, below)
     if live and not followed_runs.live():  # ended before the board could follow: draw the buttons

@@ -31,7 +31,6 @@ ABSENT = (
     "Their files are not on this machine. Run the command once in a terminal, or set the "
     f"checkpoint in models.toml to a folder. `{settings.COMMAND} models add HUB_NAME` adds others."
 )
-_COMMAND = re.compile(r"`([^`]+)`")  # how the engine's messages quote a command
 
 
 def show(entry: ModelEntry) -> None:
@@ -158,7 +157,7 @@ def add_server(entries: Sequence[ModelEntry]) -> None:
 def show_absent(entry: ModelEntry, reason: str) -> None:
     """What a card says without files: the command that fetches them, or what else to do."""
     st.badge("not installed", color="orange")
-    commands = _COMMAND.findall(reason)
+    commands = re.findall(r"`([^`]+)`", reason)  # as the engine's messages quote them
     if not commands or checkpoint.hub_folder(entry.checkpoint, entry.revision):
         notices.notice(reason, f"reason_{entry.name}")
     for command in commands:

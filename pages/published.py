@@ -50,8 +50,7 @@ def claims(opened: OpenedSets) -> None:
     )
     for headline in opened.claims:
         st.subheader(escape(headline.claim), anchor=False)
-        chart = claim_chart(headline, opened.corrected)
-        parts = [*chart, *published_report.claim_blocks(headline)]
+        parts = [*claim_chart(headline, opened.corrected), *published_report.claim_blocks(headline)]
         blocks.draw(parts, f"imported_claim_{headline.name}")
 
 
@@ -117,8 +116,7 @@ def _bars(file: ResultFile, corrected: bool) -> list[Block]:
         for note in bar.notes:
             notes.setdefault(note, []).append(bar.model)
     lines = [f"{listed(models)}: {note}." for note, models in notes.items()]
-    words = charts.stage_words(parts, "mean")
-    chart = ChartBlock(words, lambda: charts.stage_bars(parts, "mean"))
+    chart = ChartBlock(charts.stage_words(parts, "mean"), lambda: charts.stage_bars(parts, "mean"))
     return [Heading(3, "Stages"), chart, *([Paragraph("\n".join(lines))] if lines else [])]
 
 

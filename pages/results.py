@@ -11,16 +11,8 @@ from engine.models import registry
 from engine.report import document
 from engine.storage.plan import COMPARISON
 from ui.published import draft_view
-from ui.results import (
-    comparison_view,
-    deck_view,
-    opened_runs,
-    overview,
-    run_list,
-    sample_list,
-    sample_view,
-)
-from ui.results.opened_runs import OpenedRuns, Source
+from ui.results import comparison_view, deck_view, overview, run_list, sample_list, sample_view
+from ui.results.opened_runs import OpenedRuns, Source, grown, open_, shown_stamps
 from ui.widgets import choices, notices, preparation
 
 NOT_YET = "The chosen run has no results yet: come back when its first sample is done."
@@ -82,12 +74,12 @@ def view(opened: OpenedRuns) -> None:
 
 
 def show(picked: Sequence[Source]) -> None:
-    opened = opened_runs.open_(picked)
+    opened = open_(picked)
     run_list.head(opened)
-    if opened_runs.grown(picked):
+    if grown(picked):
         with st.container(horizontal=True, vertical_alignment="center"):
             notices.small("This run has new results.", "results_grown")
-            st.button("Reload", key="results_again", on_click=opened_runs.shown_stamps().clear)
+            st.button("Reload", key="results_again", on_click=shown_stamps().clear)
     if opened.table.empty:
         running = any(source.info.state == "running" for source in picked)
         notices.hint(NOT_YET if running else NOTHING)

@@ -46,10 +46,9 @@ def buttons(
     """Verify and Cancel.  Pressing Verify reruns the page, which updates both buttons."""
     running = JOB.live()  # of any visitor
     with st.container(horizontal=True, vertical_alignment="center"):
-        run = ("Verify", "verify_run")
         unasked = unasked_hosts("verify", [registry.entry(name) for name in asked["models"]])
         ready = dataset is not None and bool(asked["models"]) and not unasked
-        pressed = run_and_cancel("verify", run, live, ready, JOB.cancel)
+        pressed = run_and_cancel("verify", "Verify", "verify_run", live, ready, JOB.cancel)
         if running and running[-1] is not shown:
             label, other = "Show the running verification", running[-1]
             st.button(label, key="verify_other", on_click=JOB.show, args=(other,))

@@ -26,10 +26,8 @@ class OwnPage:
             return await self.app(scope, receive, send)
         sent = dict(scope["headers"])
         origin, host = sent.get(b"origin"), sent.get(b"host", b"").lower()
-        strange = origin is not None and origin.lower() not in (
-            b"http://" + host,
-            b"https://" + host,
-        )
+        own = (b"http://" + host, b"https://" + host)
+        strange = origin is not None and origin.lower() not in own
         if strange and scope["type"] == "websocket":
             return await send({"type": "websocket.close", "code": 1008})
 

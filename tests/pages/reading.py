@@ -18,8 +18,12 @@ def captions(at: AppTest) -> str:
     return "\n".join(element.value for element in at.caption)
 
 
+def markup(at: AppTest) -> str:
+    return "\n".join(element.proto.body for element in at.get("html"))
+
+
 def html(at: AppTest) -> str:
-    return unescape("\n".join(element.proto.body for element in at.get("html")))
+    return unescape(markup(at))
 
 
 def told(at: AppTest) -> list[tuple[str, str]]:
@@ -49,7 +53,6 @@ def badges(at: AppTest) -> str:
 
 
 def keys(at: AppTest) -> list[str | None]:
-    """The keys of the page's buttons."""
     return [button.key for button in at.button]
 
 

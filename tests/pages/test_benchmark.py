@@ -135,10 +135,9 @@ def test_samples_at_once(app: Open) -> None:
 
 
 def test_the_widgets_make_the_plan(app: Open) -> None:
-    more = {"order": "By turns", "length": "Forced", "cache": "Refresh", "warmup": "0"} | {
-        "extent": "Common",
-    }
-    at = app(PAGE, **{**TWO, "models": ["Tiny llava", "Tiny eventgpt"], "repeat": "2"}, **more)
+    changed = {**TWO, "models": ["Tiny llava", "Tiny eventgpt"], "repeat": "2", "extent": "Common"}
+    more = {"order": "By turns", "length": "Forced", "cache": "Refresh", "warmup": "0"}
+    at = app(PAGE, **changed, **more)
     at.segmented_control(key="benchmark_asks").set_value("one").run()
     at.text_area(key="benchmark_question").set_value("Is **this** plain?").run()
     plan = wait(job(start(at))).plan

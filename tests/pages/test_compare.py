@@ -32,17 +32,7 @@ from tests.conftest import picture, slow_unless
 from tests.jobs.waiting import wait
 from tests.media import clips
 from tests.pages.conftest import Open, quantize
-from tests.pages.reading import (
-    badges,
-    captions,
-    html,
-    keys,
-    press_run,
-    results,
-    tables,
-    texts,
-    told,
-)
+from tests.pages.reading import badges, captions, html, press_run, results, tables, texts, told
 from tests.report.test_bundle import unpacked
 from ui.compare import card_board, shown_inputs
 from ui.compare.compare_tabs import AGREEMENT, DRAFT
@@ -349,8 +339,7 @@ def test_a_draft_is_painted_with_measured_beside_predicted(app: Open) -> None:
     assert job.state == "done" and job.request.gamma == 3
     assert (job.request.target, job.request.draft) == ("tiny-video_llava", "tiny-eventgpt")
     at.run()
-    shown = "".join(element.proto.body for element in at.get("html"))
-    assert 'class="painted-own"' in shown and "drafted and rejected" in shown
+    assert 'class="painted-own"' in html(at) and "drafted and rejected" in html(at)
     assert {"Measured", "Predicted", "Whole run"} <= {metric.label for metric in at.metric}
     assert "The drafted answer equals the target's own, token by token." in texts(at)
     assert "eager steps, at most" in texts(at)
@@ -476,7 +465,7 @@ def test_one_run_is_repeated_by_turns_and_its_difference_is_drawn(app: Open) -> 
     at.button(key="compare_decide").click().run()
     at.run()
     assert [view.model for view in results(at)] == ["tiny-llava", "tiny-eventgpt"] * 10
-    assert "compare_decide" not in keys(at) and not at.exception
+    assert "compare_decide" not in [one.key for one in at.button] and not at.exception
 
 
 def test_the_replay_shows_recorded_times_and_says_what_was_cached(app: Open) -> None:

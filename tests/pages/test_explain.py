@@ -72,10 +72,6 @@ def own_words(at: AppTest, words: str) -> AppTest:
     return at
 
 
-def sections(at: AppTest) -> list[str]:
-    return [one.label for one in at.expander]
-
-
 def maps(at: AppTest) -> list[str]:
     """The alt texts of the maps."""
     found = [image for one in at.get("image") for image in one.proto.imgs]

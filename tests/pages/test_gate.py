@@ -17,8 +17,6 @@ from tests.pages.reading import html, texts
 from tests.pages.test_results import PAGE
 from tests.ui.results.test_comparison_view import rows
 
-GATE = "Comparison"
-
 
 def kept(name: str, slow: float = 1.0, ids: tuple[int, ...] = (), vl: str = "vl") -> Run:
     """A run in the runs folder; `ids` replace those of the first sample's answer by ev; `vl`: the
@@ -31,7 +29,7 @@ def kept(name: str, slow: float = 1.0, ids: tuple[int, ...] = (), vl: str = "vl"
 
 
 def opened(app: Open, *runs: str, **more: str | list[str]) -> AppTest:
-    return app(PAGE, runs=[*runs], view=GATE, **more)
+    return app(PAGE, runs=[*runs], view="Comparison", **more)
 
 
 def test_a_slower_run_is_worse_than_the_pinned_baseline(app: Open) -> None:

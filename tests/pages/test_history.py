@@ -6,10 +6,7 @@ import pytest
 from streamlit.testing.v1 import AppTest
 
 from engine import settings
-from engine.jobs import queue
-from engine.jobs.run_job import RunJob
 from engine.storage import run_store
-from engine.types import RunResult
 from tests.conftest import picture
 from tests.pages.conftest import Open
 from tests.pages.reading import press_run, results, texts
@@ -51,13 +48,6 @@ def test_an_earlier_question_is_reopened_with_its_answers_and_inputs(app: Open) 
     assert at.number_input(key="compare_tokens").value == 5
     assert [view.new_tokens for view in results(at)] == [5]
     assert opens(at) == ["Reopen", "Shown"]
-
-
-def _jobs(at: AppTest) -> list[RunJob]:
-    found = (queue.manager().get(job_id) for job_id in at.session_state["compare_jobs"])
-    jobs = [job for job in found if isinstance(job, RunJob)]
-    assert all(isinstance(job.result, RunResult) for job in jobs)
-    return jobs
 
 
 def test_a_comparison_of_own_files_is_saved_for_this_visit_only(app: Open, tmp_path: Path) -> None:

@@ -7,17 +7,13 @@ from streamlit.testing.v1 import AppTest
 
 from engine.published.read import imported_sets
 from tests.pages.conftest import Open
-from tests.pages.reading import html, texts
+from tests.pages.reading import html, markup, texts
 from tests.published.read import synthetic as made
 from ui.published import opened_sets
 
 PAGE = "pages/published.py"
 JSON = "application/json"
 SIGN = "<img src=x onerror=alert(1)> **bold** [x](http://e)"
-
-
-def markup(at: AppTest) -> str:
-    return "\n".join(element.proto.body for element in at.get("html"))
 
 
 def drop(at: AppTest, *files: tuple[str, bytes]) -> AppTest:

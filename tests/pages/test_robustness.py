@@ -10,16 +10,8 @@ from engine.jobs.benchmark_job import BenchmarkJob
 from engine.storage import annotations
 from tests.analysis.test_robustness import changed, run
 from tests.pages.conftest import Open
-from tests.pages.test_benchmark import (
-    TWO,
-    Holding,
-    _nothing_left_at_work,
-    held,
-    job,
-    start,
-    texts,
-    wait,
-)
+from tests.pages.reading import texts
+from tests.pages.test_benchmark import TWO, Holding, _nothing_left_at_work, held, job, start, wait
 from ui.results import run_list
 
 __all__ = ["_nothing_left_at_work", "held"]

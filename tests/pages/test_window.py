@@ -15,7 +15,6 @@ from ui.compare.compare_tabs import SEEN
 pytestmark = pytest.mark.loads
 Recorded = Callable[..., dict[str, str]]
 SHORT = {"tokens": "5", "models": "Tiny eventgpt"}
-LINK = {"part": "10ms+40ms", "split": "Equal times", "split_parts": "3", "perturb": "drop:0.3"}
 
 
 def test_a_clip_says_that_the_window_does_not_cut_it(app: Open) -> None:

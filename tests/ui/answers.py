@@ -1,19 +1,6 @@
 """RunResults made by hand, with round numbers."""
 
-from typing import Any
-
-from engine.jobs.run_job import RunView
-from engine.types import (
-    Generation,
-    Mode,
-    ModelInfo,
-    RunOptions,
-    RunRequest,
-    RunResult,
-    Sample,
-    Source,
-    Span,
-)
+from engine.types import Generation, ModelInfo, RunRequest, RunResult, Sample, Source, Span
 
 SAMPLE = Sample(id="s1", sequence="drive")
 
@@ -23,8 +10,6 @@ def result(
     vision: tuple[float, Source, float | None] = (40.0, "measured", None),
     tokens: int = 3,
     cold: bool = False,
-    mode: Mode = "decoupled",
-    notes: tuple[str, ...] = (),
 ) -> RunResult:
     """load 10, preprocess 20, vision as given, decode 100, 5 unaccounted."""
     ms, source, original = vision
@@ -39,24 +24,13 @@ def result(
     first = 60 + ms
     times = tuple(first + 10 * index for index in range(tokens))
     return RunResult(
-        request=RunRequest(SAMPLE, name, "Why?", RunOptions(mode=mode)),
+        request=RunRequest(SAMPLE, name, "Why?"),
         model=ModelInfo(name, "llava", "./one", None, "float32", demo=True),
         spans=spans,
         generation=Generation(tuple(range(tokens)), "Because.", "eos", 12, times),
         total_ms=135 + ms,
         cold=cold,
-        notes=notes,
     )
 
 
 CACHED: tuple[float, Source, float | None] = (2.0, "cached", 40.0)
-
-
-def view(name: str = "a", state: str = "queued", **changes: Any) -> RunView:
-    """What a page sees of a run of the model "one"."""
-    given: dict[str, Any] = {
-        "id": name, "model": "one", "state": state, "stage": "", "position": 0,
-        "text": "", "new_tokens": 0, "ttft_ms": None, "tokens_per_s": None, "error": "",
-        "result": None, "request": result().request,
-    }  # fmt: skip
-    return RunView(**given | changes)

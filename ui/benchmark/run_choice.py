@@ -187,12 +187,8 @@ def _samples(found: Dataset | None) -> tuple[tuple[str, ...], list[str]]:
     label = f"Samples (of {len(held):,})" if found else "Samples"
     which = choices.buttons(label, WHICH, "benchmark_which")
     if which == "ids":
-        text = st.text_area(
-            "Ids, one on each line",
-            key="benchmark_ids",
-            bind="query-params",
-            help="Full ids, the start of an id, or sequence/number.",
-        )
+        title, help_ = "Ids, one on each line", "Full ids, the start of an id, or sequence/number."
+        text = st.text_area(title, key="benchmark_ids", bind="query-params", help=help_)
         return (), (text or "").splitlines()
     if which == "first" and found is not None:  # keeps a link's number while the scenes are made
         most, some = len(held), min(20, len(held))  # the default, if not all

@@ -15,7 +15,7 @@ from engine.benchmark.run_progress import ModelProgress, Progress
 from engine.errors import StoreError
 from engine.jobs.benchmark_job import CHECKING, LEAVING, BenchmarkJob
 from engine.models import registry
-from engine.quoting import listed
+from engine.quoting import duration, listed, number
 from engine.report.blocks import ReportTable
 from engine.storage import run_store
 from engine.storage.run_store import RunInfo, Stamp
@@ -23,8 +23,9 @@ from engine.types import STAGES
 from ui.benchmark.run_choice import RunChoice
 from ui.widgets import blocks, followed_runs, links, notices
 from ui.widgets.followed_runs import Followed
-from ui.widgets.text import count, duration, escape, number, queued, when
+from ui.widgets.text import count, escape, queued, when
 
+RUN = Followed("benchmark_job", BenchmarkJob)
 # Medians in the tables, beside the counts: the key and the head of a column.
 SHOWN = {
     name: kind.title if kind.unit == "ms" else kind.label
@@ -85,8 +86,7 @@ def draw(job: BenchmarkJob) -> None:
             st.caption(f"The last {FEW} failures. The Results page shows all.")
     # The events of the run; equal ones once, in an expander if there are many.
     notes = Counter(found.notes)
-    many = len(notes) > FEW
-    with st.expander("Events", key="benchmark_notes") if many else st.container():
+    with st.expander("Events", key="benchmark_notes") if len(notes) > FEW else st.container():
         for place, (text, times) in enumerate(notes.items()):
             notices.small(text if times == 1 else f"{text} ({times:,} times)", f"note_{place}")
 
@@ -202,11 +202,9 @@ def row(worker: WorkerState, ended: bool) -> dict[str, str]:
     return cells
 
 
-def unfinished(
-    shown: BenchmarkJob | None, known: Followed[BenchmarkJob], choice: RunChoice
-) -> None:
+def unfinished(shown: BenchmarkJob | None, choice: RunChoice) -> None:
     """A list of the runs that are not finished and not live; at first, `shown` is chosen."""
-    jobs = known.all()
+    jobs = RUN.all()
     busy = {path for job in jobs if not job.ended for path in (job.folder, job.resume)}
     stopped, left = dict[str, RunInfo](), _left(shown, jobs)
     with notices.telling("benchmark_runs", notices.problem):
@@ -233,7 +231,7 @@ def unfinished(
 
     def resume() -> None:
         if run is not None:
-            known.start(BenchmarkJob(resume=run.folder, force=force, cluster=choice.cluster))
+            RUN.start(BenchmarkJob(resume=run.folder, force=force, cluster=choice.cluster))
             return
         again = [  # each run continues in its folder, or begins
             BenchmarkJob(
@@ -241,7 +239,7 @@ def unfinished(
             )
             for job in left
         ]
-        known.start(*again)
+        RUN.start(*again)
 
     with st.container(horizontal=True, vertical_alignment="center"):
         blocked = choice.blocked and run is not None

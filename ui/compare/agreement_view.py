@@ -21,14 +21,11 @@ from ui.widgets import blocks, choices, notices
 from ui.widgets.text import count, escape
 
 WORDS = "compare_words"  # in the URL
-# verdict -> (symbol, style, word); the word is for readers who do not see the symbol
+# verdict -> (symbol, style, word); the word is for readers who do not see the symbol; others: none
 MARKS = {
     "right": ("✓", "passed", "correct"),
     "wrong": ("✕", "failed", "incorrect"),
     "unclear": ("?", "unresolved", "the answer contradicts itself"),
-    "not judged": ("", "absent", "not judged"),
-    "not said": ("", "absent", ""),
-    "not asked": ("", "absent", ""),
 }
 CUT = {"length": "cut at the limit", "cancelled": "cancelled"}
 READ = "Attributes are read from the answers by key words of the demo scenes."
@@ -73,12 +70,8 @@ def meaningless(compared: Sequence[ComparedModel]) -> str:
 
 @st.fragment  # a switch draws the tab, not the page
 def section(compared: Sequence[ComparedModel], sample: Sample) -> None:
-    known = st.toggle(
-        "Show the known answer",
-        key="compare_truth",
-        bind="query-params",
-        help="The dataset's reference answer and, for demo scenes, the scene's attributes.",
-    )
+    help_ = "The dataset's reference answer and, for demo scenes, the scene's attributes."
+    known = st.toggle("Show the known answer", key="compare_truth", bind="query-params", help=help_)
     if known:
         with st.container(border=True, key="known_answer"):
             _known(sample)
@@ -95,8 +88,7 @@ def section(compared: Sequence[ComparedModel], sample: Sample) -> None:
         if len(answers) > 2:  # the visitor chooses the pair
             keys, titles = ("compare_words_a", "compare_words_b"), ("First answer", "Second answer")
             first, second = choices.two(list(answers), (first, second), keys, titles)
-        pair = (first, answers[first]), (second, answers[second])
-        difference(*pair, "agreement_words")
+        difference((first, answers[first]), (second, answers[second]), "agreement_words")
 
 
 def _attributes(compared: Sequence[ComparedModel], known: bool) -> None:
@@ -145,13 +137,15 @@ def table(rows: Sequence[AttributeRow], compared: Sequence[ComparedModel]) -> Re
 
 def statement(one: Statement) -> str:
     """A value with a tick or a cross, or why there is none."""
-    symbol, style, word = MARKS[one.verdict]
     value = " and ".join(one.values) or one.verdict
+    if one.verdict not in MARKS:
+        return value
+    symbol, style, word = MARKS[one.verdict]
     mark = Markup(
         '<span class="proof-mark proof-{style}" role="img" aria-label="{value}: {word}" '
         'title="{word}"><span class="proof-symbol">{symbol}</span>{value}</span>'
     )
-    return mark.format(symbol=symbol, style=style, word=word, value=value) if symbol else value
+    return mark.format(symbol=symbol, style=style, word=word, value=value)
 
 
 def difference(first: tuple[str, str], second: tuple[str, str], key: str) -> None:

@@ -50,9 +50,9 @@ def found_verdict(views: Sequence[RunView], by_name: Mapping[str, ModelEntry]) -
 def markup(found: RunVerdict, compared: Sequence[ComparedModel] = ()) -> str:
     """The verdict, what the answers mean, what was mixed.  It is no live region."""
     above = agreement_view.meaningless(compared)
-    head = found.headline
+    head = escape_html(found.headline)
     below = filter(None, (found.reason, agreement_view.line(compared)))
-    lines = [f"<p>{escape_html(above)}</p>"] * bool(above) + [f"<h2>{escape_html(head)}</h2>"]
+    lines = [f"<p>{escape_html(above)}</p>"] * bool(above) + [f"<h2>{head}</h2>"]
     lines += [f"<p>{escape_html(line)}</p>" for line in below] + [
         f'<p class="verdict-note">{escape_html(line)}</p>' for line in found.mixed
     ]
@@ -65,8 +65,7 @@ def _row(view: RunView, entry: ModelEntry, compared: Sequence[ComparedModel]) ->
     if found is not None and (view.ended or view.state == "queued"):
         return run_bars.finished(found)
     state = f"run {view.repeat:,} of {view.repeats:,}" if view.state == "running" else view.state
-    spans = () if view.ended else view.progress
-    return run_bars.growing(entry.label, entry.colour, spans, state)
+    return run_bars.growing(entry.label, entry.colour, () if view.ended else view.progress, state)
 
 
 def live_region() -> list[DeltaGenerator]:
@@ -116,7 +115,11 @@ def show(
     bars = st.container(key="compare_stages").html("<div></div>")
     if not views:
         for slot, entry in zip(slots, chosen, strict=True):
-            idle(slot, entry, registry.cannot_run(entry, sample))
+            with slot["answer"].container():
+                if reason := registry.cannot_run(entry, sample):
+                    notices.notice(reason, f"idle_{entry.name}")
+                else:
+                    st.caption("Press Run (Ctrl+Enter): the answer appears here.")
         return below(False)
     by_model = dict(zip((view.model for view in views), slots, strict=True))
     draw = _drawing(by_model, head, bars, by_name, spoken)
@@ -200,15 +203,6 @@ def place(live: bool) -> DeltaGenerator:
     """For later drawing.  st.empty removes what the last rerun has drawn, so the browser rebuilds
     pictures and charts; a container keeps them until the same is drawn there."""
     return st.empty() if live else st.container()
-
-
-def idle(slot: CardSlot, entry: ModelEntry, reason: str | None) -> None:
-    """A card before any run; `reason` says why the model cannot run."""
-    with slot["answer"].container():
-        if reason:
-            notices.notice(reason, f"idle_{entry.name}")
-        else:
-            st.caption("Press Run (Ctrl+Enter): the answer appears here.")
 
 
 def draw_card(slot: CardSlot, view: RunView, model: ComparedModel | None) -> None:

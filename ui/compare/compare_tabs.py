@@ -10,14 +10,8 @@ from engine.analysis.model_summary import STAGE_MEANING
 from engine.models.checkpoint import ModelEntry
 from engine.storage.result_rows import ResultRow
 from engine.types import RunOptions, Sample
-from ui.compare import (
-    agreement_view,
-    card_board,
-    draft_panel,
-    explain_panel,
-    recording_view,
-    run_bars,
-)
+from ui.compare import agreement_view, draft_panel, explain_panel, recording_view, run_bars
+from ui.compare.card_board import found_verdict
 from ui.widgets import blocks, followed_runs, notices
 from ui.widgets.text import ms, name_of
 
@@ -72,7 +66,7 @@ def show(
 def _times(compared: Sequence[ComparedModel], by_name: Mapping[str, ModelEntry]) -> None:
     from engine.report import answer_part, charts  # import much, which the first page lacks
 
-    found = card_board.found_verdict(followed_runs.views(), by_name)
+    found = found_verdict(followed_runs.views(), by_name)
     notices.each(found.notes, "verdict", notices.small)
     if found.split is not None:
         apart = ms(found.split.b_ms - found.split.a_ms)

@@ -104,9 +104,8 @@ def _ended(job: DraftJob) -> None:
     if job.report is None:
         notices.ended(job.state, job.error, "draft_error")
         return
-    (notices.notice if job.report.equal else notices.problem)(
-        drafting.sentence(job.report), "draft_outcome"
-    )
+    show = notices.notice if job.report.equal else notices.problem
+    show(drafting.sentence(job.report), "draft_outcome")
     for name in job.report.off_script:
         notices.notice(f"{registry.label(name)}: {OFF_SCRIPT}", f"draft_off_script_{name}")
     with st.container(horizontal=True, gap="small"):
@@ -115,7 +114,9 @@ def _ended(job: DraftJob) -> None:
     tried = job.report.samples[0]
     notices.each(tried.notes, "draft_note")
     st.html(drafted_html(tried.marks))
-    notices.small(drafted_words(tried.marks), "draft_counts")
+    counts = Counter[str](mark.state for mark in tried.marks)
+    counted = (f"{words}: {counts[state]:,}" for state, words in DRAFTED.items())
+    notices.small("; ".join(counted), "draft_counts")
     if (found := tried.difference) is None:
         notices.small("The drafted answer equals the target's own, token by token.", "draft_equal")
     else:
@@ -163,8 +164,3 @@ def drafted_html(marks: Sequence[AnswerPiece]) -> str:
         text = escape_html(printable(mark.text))
         pieces += f'<{tag} class="painted-{mark.state}" title="{title}">{text}</{tag}>'
     return f'<div class="painted-legend">{legend}</div><div class="painted">{pieces}</div>'
-
-
-def drafted_words(marks: Sequence[AnswerPiece]) -> str:
-    counts = Counter[str](mark.state for mark in marks)
-    return "; ".join(f"{words}: {counts[state]:,}" for state, words in DRAFTED.items())

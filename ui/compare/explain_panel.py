@@ -151,8 +151,7 @@ def _shown(_run: RunRequest, kind: MediaKind, how: str, stamp: str) -> tuple[int
 def _start(view: RunView, words: str) -> None:
     """Queues the explanation, or shows one that is there already; BadInput for a wrong choice."""
     assert view.result is not None
-    ids = view.result.generation.token_ids
-    request = ExplainRequest(view.request, words, ids, options())
+    request = ExplainRequest(view.request, words, view.result.generation.token_ids, options())
     if there := next((job for job in JOB.all() if job.found and job.request == request), None):
         JOB.show(there)
     else:
@@ -203,8 +202,7 @@ def draw(found: Explanation, picture: bytes, subject: str, key: str) -> None:
         more += [SAME_MAP] if found.moments else []
         with places:
             text = " ".join((wording.plain(found), *more))
-            parts = (explanation_part.places(found), Paragraph(text))
-            blocks.draw(parts, f"explained_parts_{key}")
+            blocks.draw((explanation_part.places(found), Paragraph(text)), f"explained_parts_{key}")
         if times is not None:
             noun = "Frames" if found.moments[0].label.startswith("frame") else "Event images"
             with times:

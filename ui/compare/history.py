@@ -97,13 +97,9 @@ def _line(number: int, one: Asked, current: bool, by_name: Mapping[str, ModelEnt
     compared = [runs.compared(by_name.get(runs.shown.model)) for runs in grouped(views)]
     totals = [f"{model.label} {ms(model.total.middle)}" for model in compared if model]
     with st.container(horizontal=True, vertical_alignment="center", gap="small"):
-        st.button(
-            "Shown" if current else "Reopen",
-            key=f"history_open_{number}",
-            on_click=notices.attempt,
-            args=(HISTORY, _reopen, one),
-            disabled=current,
-        )
+        label, key = "Shown" if current else "Reopen", f"history_open_{number}"
+        args = (HISTORY, _reopen, one)
+        st.button(label, key=key, on_click=notices.attempt, args=args, disabled=current)
         with st.container():
             st.text(one.question)
             state = "\nThe results are no longer in memory: reopen it, then press Run." * gone
@@ -162,15 +158,12 @@ def _saving(shown: Sequence[ModelRuns]) -> None:
 def _answers(shown: Sequence[ModelRuns]) -> list[ModelAnswers]:
     from engine.benchmark.saved_comparison import ModelAnswers  # slow to import
 
-    return [
-        ModelAnswers(
-            runs.shown.request,
-            tuple(one for view in views if (one := _outcome(view))),
-            tuple(_explanations(views)),
-        )
-        for runs in shown
-        if (views := [view for view in runs.views if _outcome(view)])
-    ]
+    found = []
+    for runs in shown:
+        if views := [view for view in runs.views if _outcome(view)]:
+            outcomes = tuple(one for one in map(_outcome, views) if one)
+            found.append(ModelAnswers(runs.shown.request, outcomes, _explanations(views)))
+    return found
 
 
 def _zipped(answers: Sequence[ModelAnswers], root: Path) -> bytes:
@@ -197,21 +190,20 @@ def _save(ids: tuple[str, ...], shown: Sequence[ModelRuns]) -> None:
     for runs in shown:
         saved = [view.id for view in runs.views if _outcome(view)]
         if runs.shown.state == "done":
-            repeat = saved.index(runs.shown.id)
-            answered.append(VotedAnswer(folder.name, runs.shown.model, repeat))
+            answered.append(VotedAnswer(folder.name, runs.shown.model, saved.index(runs.shown.id)))
     for vote in blind_vote.votes(ids, sample.id, answered):
         feedback.put_vote(folder, vote)
     st.session_state[SAVED][ids] = folder
 
 
-def _explanations(views: Sequence[RunView]) -> list[tuple[int, Explanation]]:
+def _explanations(views: Sequence[RunView]) -> tuple[tuple[int, Explanation], ...]:
     """With the first repeat that gave the answer; of the same words and options the newest."""
     found: dict[Any, tuple[int, Explanation]] = {}
     for job in EXPLAINED.all():
         repeats = [place for place, view in enumerate(views) if explains(job, view)]
         if repeats and job.found is not None:
             found[repeats[0], job.request.words, job.request.options] = repeats[0], job.found
-    return sorted(found.values(), key=lambda one: one[0])
+    return tuple(sorted(found.values(), key=lambda one: one[0]))
 
 
 def _outcome(view: RunView) -> RunResult | str | None:

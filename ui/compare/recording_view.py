@@ -114,7 +114,13 @@ def seen(sample: Sample, entries: Sequence[ModelEntry], options: MediaOptions) -
     with left:
         st.markdown("**Clip**")
         with notices.telling("seen_clip"):
-            _clip(sample)
+            clip = _playable(sample)
+            if clip is None:
+                st.caption("This sample has no clip.")
+            else:
+                st.video(clip.data, loop=True, muted=True, alt=f"The clip of sample {sample.id}.")
+                if clip.words:
+                    notices.small(clip.words, "seen_clip")
     with right:
         _scrubber(sample, options.window_of(sample))
 
@@ -126,16 +132,6 @@ def _markup(
     found = seen_times.timeline(sample, tuple(heads), options)
     drawn = seen_markup.markup(found, heads) if found.rows or found.density else ""
     return drawn, found.notes
-
-
-def _clip(sample: Sample) -> None:
-    found = _playable(sample)
-    if found is None:
-        st.caption("This sample has no clip.")
-        return
-    st.video(found.data, loop=True, muted=True, alt=f"The clip of sample {sample.id}.")
-    if found.words:
-        notices.small(found.words, "seen_clip")
 
 
 @st.cache_resource(

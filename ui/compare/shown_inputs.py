@@ -95,11 +95,10 @@ def banner(found: Sequence[str], sample: Sample | None, ready: bool) -> None:
         st.empty()
         return
     with st.container(key="notice_changed", horizontal=True, vertical_alignment="center"):
-        picture = contact_sheets.preview(sample) if sample and "sample" in found else None
-        if picture is not None and sample is not None:
-            st.image(picture, width=96, alt=f"Preview of the newly chosen {name_of(sample)}.")
-        new = f" The new sample is {name_of(sample)}." if sample and "sample" in found else ""
-        st.text(
-            f"Changed since these runs: {', '.join(found)}.{new} Press Run to update the answers."
-        )
+        new = sample if "sample" in found else None
+        if new and (picture := contact_sheets.preview(new)):
+            st.image(picture, width=96, alt=f"Preview of the newly chosen {name_of(new)}.")
+        told = f" The new sample is {name_of(new)}." if new else ""
+        words = f"Changed since these runs: {', '.join(found)}.{told}"
+        st.text(f"{words} Press Run to update the answers.")
         st.button("Run", key=RUN, type="primary", disabled=not ready)

@@ -81,8 +81,7 @@ def busy(load: MachineLoad) -> str:
 
 def badges(row: ResultRow, loads: Sequence[MachineLoad | None] = ()) -> list[Badge]:
     """What affects how far the times can be trusted; `loads`: of all shown runs, if several."""
-    command = certificates.command(row.model, row.ran)
-    found = [certificate_badge(row.standing, command)]
+    found = [certificate_badge(row.standing, certificates.command(row.model, row.ran))]
     if row.served:
         told = "; ".join(f"{name}: {value}" for name, value in row.served.told.items())
         word = f" In its own words: {escape(told)}." if told else ""

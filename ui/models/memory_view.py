@@ -54,10 +54,6 @@ CLEARED = "models_cleared"  # a sentence about the last clearing
 UNKNOWN = "a checkpoint that is not in models.toml"
 
 
-def of(entry: ModelEntry) -> ModelJob | None:
-    return next((job for job in reversed(JOBS.all()) if job.entry == entry), None)
-
-
 def start(entry: ModelEntry, action: Action) -> None:
     """Queues a job, unless this model has a live one: another page may have started it."""
     if not any(job.entry == entry for job in JOBS.live()):
@@ -65,7 +61,7 @@ def start(entry: ModelEntry, action: Action) -> None:
 
 
 def actions(entry: ModelEntry, loadable: bool, hashable: bool) -> None:
-    job = of(entry)
+    job = next((job for job in reversed(JOBS.all()) if job.entry == entry), None)
     if job is not None and not job.ended:
         followed_runs.bar(job, LOOK_S, doing)
         settled = job.stopping or job.action == "unload"

@@ -68,10 +68,8 @@ def _rule(rule: Rule, entries: Sequence[Entry], found: OpenedSets) -> None:
         f":gray[{count(len(entries), 'finding')} in {held}]"
     )
     linked = any(key in st.query_params for key, _, _ in entries)
-    panel = st.expander(
-        label, expanded=linked, key=f"published_rule_{rule.name}", on_change="rerun"
-    )
-    with panel:
+    name = f"published_rule_{rule.name}"
+    with st.expander(label, expanded=linked, key=name, on_change="rerun") as panel:
         for key, file, finding in entries if panel.open or linked else ():
             with st.container(border=True, key=f"imported_{key}"):
                 with st.container(horizontal=True, vertical_alignment="center"):
@@ -123,11 +121,6 @@ def grid(table: pd.DataFrame, key: str, what: str) -> None:
         str(name): st.column_config.NumberColumn(format="%.4g")
         for name in table.select_dtypes("float64")
     }
-    st.dataframe(
-        table,
-        hide_index=True,
-        height=min(TALLEST, ROW * (len(table) + 1) + 3),
-        column_config=numbers,
-        key=key,
-        alt=f"{what}: {count(len(table), 'line')}.",
-    )
+    height = min(TALLEST, ROW * (len(table) + 1) + 3)
+    alt = f"{what}: {count(len(table), 'line')}."
+    st.dataframe(table, hide_index=True, height=height, column_config=numbers, key=key, alt=alt)

@@ -41,8 +41,7 @@ def show(found: OpenedSets) -> None:
     def of(gamma: int) -> dict[str, Acceptance]:
         return answer_pairs.variants(file, gamma, found.corrected)
 
-    stated = published_report.stated_table([file], found.corrected)
-    _draw(of, file.draft, file.target, stated)
+    _draw(of, file.draft, file.target, published_report.stated_table([file], found.corrected))
 
 
 def _draw(of: Of, draft: str, target: str, stated: Iterable[Block] = ()) -> None:

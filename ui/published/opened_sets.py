@@ -202,11 +202,9 @@ def visit() -> None:
         return
     held = f"{VISIT}: {count(len(dropped()), 'file')}, without a link."
     with st.container(horizontal=True, vertical_alignment="center"):
-        words = f"{held} Keep them as a set to open them again later."
-        notices.small(words, "imported_visit")
+        notices.small(f"{held} Keep them as a set to open them again later.", "imported_visit")
         with st.popover("Keep as a set", key="published_keep_more"):
-            key = "published_import_name"
-            st.text_input("Name of the set", key=key, placeholder="original")
+            st.text_input("Name of the set", key="published_import_name", placeholder="original")
             keep, args = notices.attempt, (_PROBLEM, _save)
             st.button("Keep", key="published_keep", on_click=keep, args=args)
         st.button("Forget these files", key="published_forget", on_click=forget)
@@ -215,8 +213,7 @@ def visit() -> None:
 def _save() -> None:
     """Keeps the readable files and opens their set instead; RecordsError if it cannot."""
     name = str(st.session_state.get("published_import_name", "")).strip()
-    every = dropped()
-    usable = [(file.name, file.data) for file in every if file.read.status != "unknown"]
+    usable = [(file.name, file.data) for file in dropped() if file.read.status != "unknown"]
     if not usable:
         raise RecordsError("No file of this visit can be used, so there is nothing to keep.")
     imported_sets.save(name, usable)

@@ -84,8 +84,7 @@ def show(opened: OpenedRuns) -> None:
 
 def pair(opened: OpenedRuns) -> tuple[str, str]:
     """The two chosen labels, with notices of different devices or machine loads."""
-    first = opened_runs.sides(opened)
-    a, b = choices.two(opened.labels, first, ("results_a", "results_b"))
+    a, b = choices.two(opened.labels, opened_runs.sides(opened), ("results_a", "results_b"))
     overview.say_apart(opened, a, b)
     return a, b
 
@@ -98,14 +97,9 @@ def _scatter(opened: OpenedRuns, name: LensName, a: str, b: str) -> None:
         st.caption("No sample has measured values from both.")
         return
     words = charts.scatter_words(both, a, b, kind)
-    st.altair_chart(
-        charts.scatter(both, a, b, kind),
-        alt=words,
-        key="results_scatter",
-        on_select=_open_point,
-        selection_mode=charts.POINT,
-    )
-    notices.small(f"{words} Click a point to open its sample.", "results_scatter")
+    chart, key = charts.scatter(both, a, b, kind), "results_scatter"
+    st.altair_chart(chart, alt=words, key=key, on_select=_open_point, selection_mode=charts.POINT)
+    notices.small(f"{words} Click a point to open its sample.", key)
 
 
 def _open_point() -> None:

@@ -191,9 +191,8 @@ def _totals(opened: OpenedRuns, votes: Sequence[Vote], pair: tuple[str, str]) ->
     for vote in votes:
         sides = tuple(label.get((vote.sample, answer)) for answer in vote.answers)
         if sides in (pair, pair[::-1]):
-            counts[vote.blind][
-                vote.choice if sides == pair else OTHER.get(vote.choice, vote.choice)
-            ] += 1
+            choice = vote.choice if sides == pair else OTHER.get(vote.choice, vote.choice)
+            counts[vote.blind][choice] += 1
     st.subheader("Votes", anchor=False)
     for blind, found in counts.items():
         first, second = found["first"], found["second"]

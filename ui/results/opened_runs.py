@@ -143,8 +143,7 @@ def open_(chosen: Sequence[Source]) -> OpenedRuns:
     )
     read = [_read(one.info.folder, stamp) for one, (_, stamp) in zip(chosen, key, strict=True)]
     runs, problems, tables = zip(*read, strict=True)
-    table = _joined(key, tables, names)
-    return OpenedRuns(key, tuple(chosen), runs, problems, table)
+    return OpenedRuns(key, tuple(chosen), runs, problems, _joined(key, tables, names))
 
 
 @st.cache_resource(max_entries=SOURCES, show_spinner="Reading the results …")
@@ -238,7 +237,6 @@ def disagreement(opened: OpenedRuns) -> pd.DataFrame:
 
 @cached("Ordering the samples by disagreement …")
 def deck(opened: OpenedRuns, a: str, b: str) -> tuple[DeckCard, ...]:
-    """The samples that both answered, ordered by disagreement."""
     return agreement.deck(opened.table, a, b)
 
 

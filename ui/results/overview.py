@@ -99,8 +99,7 @@ def lens_of(found: OpenedRuns) -> tuple[LensName, bool]:
 
 def metric_of(names: Sequence[str], key: str) -> Metric:
     titles = {name: BY_NAME[name].title for name in names}
-    chosen = choices.listed("Metric", titles, key, default="total", hidden=True, width=320)
-    return BY_NAME[chosen]
+    return BY_NAME[choices.listed("Metric", titles, key, default="total", hidden=True, width=320)]
 
 
 def show(found: OpenedRuns) -> None:
@@ -126,8 +125,7 @@ def show(found: OpenedRuns) -> None:
         st.subheader("Stages", anchor=False)
         shown = model_summary.stage_medians(figures, found.labels)
         st.altair_chart(charts.stage_bars(shown), alt=charts.stage_words(shown))
-        alone = model_summary.alone(found.table).values()
-        notices.each(alone, "results_alone", notices.small)
+        notices.each(model_summary.alone(found.table).values(), "results_alone", notices.small)
         missing = [
             f"{label}: {', '.join(absent)}"
             for label, parts in shown.items()
@@ -264,8 +262,7 @@ def robustness(opened: OpenedRuns) -> None:
 def references(opened: OpenedRuns) -> None:
     found = opened_runs.findings(opened)
     blocks.draw(document.agreement(found), "results_agreement")
-    others = has_choices(opened) or found.robustness
-    if not (found.attributes or found.overlaps or others):
+    if not (found.attributes or found.overlaps or has_choices(opened) or found.robustness):
         notices.hint(
             "These runs have no reference answers and no scene attributes to compare with. A "
             "reference answer is the gpt value of a record's conversations."
@@ -284,8 +281,7 @@ def export(opened: OpenedRuns) -> None:
     if not any(source.private for source in opened.sources):
         st.caption("From a terminal:")
         runs = shlex.join(run.folder.name for run in opened.runs)
-        command = f"{settings.COMMAND} report {runs} --format html --out report.html"
-        st.code(command, language=None)
+        st.code(f"{settings.COMMAND} report {runs} --format html --out report.html", language=None)
     found = opened_runs.findings(opened)
     blocks.draw(origin(found), "results_origin")
     blocks.draw(flow(found), "results_flow")

@@ -109,13 +109,10 @@ def _field(readable: Mapping[str, Source], chosen: list[str]) -> None:
         pinned = next((one for one in readable.values() if one.baseline), None)
         like = [one for one in readable.values() if pinned and comparable(pinned, one)]
         if pinned and (newest := newest_finished(like)):
-            st.button(
-                "Newest beside the baseline",
-                key="results_beside_baseline",
-                on_click=_put,
-                args=([pinned.key, newest.key],),
-                disabled=set(chosen) == {pinned.key, newest.key},
-            )
+            label, key = "Newest beside the baseline", "results_beside_baseline"
+            both = [pinned.key, newest.key]
+            shown = set(chosen) == set(both)
+            st.button(label, key=key, on_click=_put, args=(both,), disabled=shown)
         _others()
 
 
@@ -166,11 +163,8 @@ def head(opened: OpenedRuns) -> None:
         with st.container(horizontal=True, vertical_alignment="center", gap="small"):
             notices.small(name, f"head_{key}")
             for words, differs in found.items():
-                st.badge(
-                    escape(words),
-                    color="blue" if differs else "gray",
-                    help=DIFFERS_HELP if differs else CHANGED_HELP,
-                )
+                why = DIFFERS_HELP if differs else CHANGED_HELP
+                st.badge(escape(words), color="blue" if differs else "gray", help=why)
             with st.popover("Edit", key=f"results_edit_{key}"):
                 _edit(source)
                 notices.said(key)
@@ -199,13 +193,10 @@ def _edit(source: Source) -> None:
         return
     with st.expander("Delete …"):
         notices.notice(f"Lost for good: its notes and {source.amount}.", f"delete_{key}")
+        label, delete = "Delete this run", f"results_delete_{key}"
+        args, live = (key, _delete, source), source.info.state == "running"
         st.button(
-            "Delete this run",
-            key=f"results_delete_{key}",
-            type="primary",
-            on_click=notices.attempt,
-            args=(key, _delete, source),
-            disabled=source.info.state == "running",
+            label, key=delete, type="primary", on_click=notices.attempt, args=args, disabled=live
         )
 
 

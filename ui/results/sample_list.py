@@ -43,20 +43,13 @@ HELP = (
 def filtered(opened: OpenedRuns) -> pd.DataFrame:
     """Draw the filters in a row; a line per matching sample, in order, as of wide()."""
     columns = st.columns([2.2, 1.4, 1.3, 1.7])
+    hint = "Words of an answer, a sample, a sequence"
     text = columns[0].text_input(
-        "Find",
-        key="results_text",
-        bind="query-params",
-        placeholder="Words of an answer, a sample, a sequence",
-        live="100ms",
+        "Find", key="results_text", bind="query-params", placeholder=hint, live="100ms"
     )
+    key, hint = "results_label", "Any model"
     label = columns[1].selectbox(
-        "Model",
-        opened.labels,
-        index=None,
-        key="results_label",
-        bind="query-params",
-        placeholder="Any model",
+        "Model", opened.labels, None, key=key, bind="query-params", placeholder=hint
     )
     outcome = choices.listed("Which", OUTCOMES, "results_outcome", columns[2])
     orders = ORDERS if len(opened.labels) > 1 else {name: ORDERS[name] for name in ("run", "time")}

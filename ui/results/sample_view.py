@@ -108,8 +108,7 @@ def result_of(opened: OpenedRuns, line: dict[Any, Any]) -> Result:
     run, label, whole = opened.runs[int(line["number"])], str(line["label"]), None
     with notices.telling(f"results_whole_{label}"):
         whole = run.row(int(line["offset"]))
-    tone = opened.families.get(label, "")
-    return Result(label, line, run, whole, tone)
+    return Result(label, line, run, whole, opened.families.get(label, ""))
 
 
 def asked(results: Sequence[Result], known: bool = True) -> None:
@@ -194,8 +193,7 @@ def _mark(result: Result, mark: Feedback) -> None:
 def _keep(result: Result, thumb: str, note: str) -> None:
     given = st.session_state[thumb]
     word: Thumb = "" if given is None else THUMBS[given]
-    mark = Feedback(word, st.session_state[note].strip())
-    feedback.put(result.run.folder, result.task, mark)
+    feedback.put(result.run.folder, result.task, Feedback(word, st.session_state[note].strip()))
 
 
 def _explanations(results: Sequence[Result], sample: Sample) -> None:
@@ -214,16 +212,13 @@ def _explanations(results: Sequence[Result], sample: Sample) -> None:
         f"{one.label}: {shorten(stored.words, MOST_CHARS, placeholder=' …')}"
         for one, stored in found
     ]
+    key, places = "results_explained", range(len(found))
     chosen = st.selectbox(
-        "Words",
-        range(len(found)),
-        format_func=names.__getitem__,
-        key="results_explained",
-        label_visibility="collapsed",
+        "Words", places, format_func=names.__getitem__, key=key, label_visibility="collapsed"
     )
     one, stored = found[chosen or 0]
     what = repr((one.run.folder, stored))
-    with notices.telling("results_explained"):
+    with notices.telling(key):
         shown, picture = _map(stored, one.run.header, sample, what, stamp_of(sample))
         explain_panel.draw(shown, picture, sample.id, "results")
 

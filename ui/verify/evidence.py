@@ -299,8 +299,7 @@ def _token(piece: str, token: int, index: int, at: int | None) -> str:
     if index == at:
         note = '<span class="proof-note">◂ first difference</span>'
         return f'<span class="proof-first" title="{hover}">{escape_html(shown)}{note}</span>'
-    pale = at is not None and index > at
-    kind = "proof-token proof-pale" if pale else "proof-token"
+    kind = "proof-token proof-pale" if at is not None and index > at else "proof-token"
     return f'<span class="{kind}" title="{hover}">{escape_html(shown)}</span>'
 
 

@@ -88,18 +88,14 @@ class Board:
 
     def _lay_out_row(self, report: Report, check: str) -> None:
         title, question = report.title(check)
-        is_open = check in st.query_params.get_all(f"{self._name}_open")
+        opened = f"{self._name}_open"
+        is_open = check in st.query_params.get_all(opened)
         left, right = _columns(report)
         if check in CHECKS and CHECKS[check].may_stay_open:
             question += " This check may stay open."
-        left.button(
-            f"{'▾' if is_open else '▸'} {escape(title)}",
-            key=f"{self._name}_row_{check}",
-            type="tertiary",
-            help=question,
-            on_click=_toggle,
-            args=(f"{self._name}_open", check),
-        )
+        label, key = f"{'▾' if is_open else '▸'} {escape(title)}", f"{self._name}_row_{check}"
+        args = (opened, check)
+        left.button(label, key=key, type="tertiary", help=question, on_click=_toggle, args=args)
         self._places[check] = right.empty()
         if is_open:
             with st.container(border=True, key=f"proof_evidence_{self._name}_{check}"):
@@ -203,9 +199,8 @@ def listed(entries: Sequence[ModelEntry], above: str = "") -> None:
             key = f"verify_kept_{name}"
             st.session_state[key] = name == linked
             label = _label(certificate, entries, name == above)
-            row = st.expander(label, key=key, on_change=_toggled, args=(key, name))
-            if name == linked:
-                with row:
+            with st.expander(label, key=key, on_change=_toggled, args=(key, name)):
+                if name == linked:
                     _opened(certificate, entries, name == above)
 
 

@@ -130,13 +130,9 @@ def neighbours(
     before = names[at - 1] if at else None
     after = names[at + 1] if at is not None and at + 1 < len(names) else None
     for word, name in (("Previous", before), ("Next", after)):
+        label, own, change = f"{word}{noun}", f"{key}_{word.lower()}", ({key: name},)
         st.button(
-            f"{word}{noun}",
-            key=f"{key}_{word.lower()}",
-            shortcut=word[0],
-            on_click=chosen.update,
-            args=({key: name},),
-            disabled=name is None,
+            label, own, shortcut=word[0], on_click=chosen.update, args=change, disabled=name is None
         )
 
 
@@ -152,8 +148,7 @@ def pick_run_options() -> tuple[RunOptions, str]:
 
 def pick_repeats() -> int:
     repeats = {number: number for number in ("1", "3", "5", "10")}
-    found = buttons("Runs of each model", repeats, "compare_repeat", help_=REPEATS_HELP)
-    return int(found)
+    return int(buttons("Runs of each model", repeats, "compare_repeat", help_=REPEATS_HELP))
 
 
 def link_of(page: str, name: str) -> str:
@@ -222,10 +217,9 @@ def pick(
 
 
 def run_and_cancel(
-    page: str, run: tuple[str, str], live: bool, ready: bool, cancel: Callable[[], None]
+    page: str, label: str, key: str, live: bool, ready: bool, cancel: Callable[[], None]
 ) -> bool:
-    """The start button (label, key), or Cancel while something runs; whether it was pressed."""
-    label, key = run
+    """The start button, or Cancel while something runs; whether it was pressed."""
     if live:
         st.button("Cancel", key=f"{page}_cancel", on_click=cancel)
         return False

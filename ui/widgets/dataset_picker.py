@@ -145,8 +145,7 @@ def pick_sample(entries: Sequence[ModelEntry]) -> Sample | None:
             sample = _from_dataset(pick("compare_root", chosen), entries)
     if sample is None:
         return None
-    picture = contact_sheets.preview(sample)
-    if picture is not None:
+    if picture := contact_sheets.preview(sample):
         st.image(picture, width=200, alt=f"Preview of sample {sample.id}.")
     notices.each(sample.problems, "sample")
     return sample
@@ -169,8 +168,7 @@ def _from_dataset(root: Path, entries: Sequence[ModelEntry]) -> Sample | None:
     links.say_unknown("compare_sample", labels.values(), "sample")
     chosen = choices.listed(f"Sample ({len(by_id):,})", labels, SAMPLE)
     ids = list(by_id)
-    now = str(st.session_state.get(SAMPLE))
-    place = ids.index(now) if now in by_id else 0
+    place = ids.index(chosen) if chosen in by_id else 0
     with st.container(horizontal=True, gap="xsmall", key="compare_gallery_row"):
         choices.neighbours(ids, place, SAMPLE, st.session_state, "")
         _opener(found, labels, entries, place)
@@ -235,13 +233,9 @@ def _gallery(found: Dataset, labels: Mapping[str, str], entries: Sequence[ModelE
     left, middle, right = st.columns([2, 1.5, 2.5], vertical_alignment="bottom")
     hint = "Name, question or content"
     words = left.text_input("Search", key=WORDS, placeholder=hint, on_change=_turn_to)
+    hint = f"All {len(sequences):,}" if sequences else "None"
     sequence = middle.selectbox(
-        "Sequence",
-        sequences,
-        index=None,
-        key=SEQUENCE,
-        placeholder=f"All {len(sequences):,}" if sequences else "None",
-        on_change=_turn_to,
+        "Sequence", sequences, None, key=SEQUENCE, placeholder=hint, on_change=_turn_to
     )
     usable = right.multiselect(
         "Usable by",
@@ -275,13 +269,12 @@ def _gallery(found: Dataset, labels: Mapping[str, str], entries: Sequence[ModelE
 
 def _cell(number: int, sample: Sample, label: str) -> DeltaGenerator:
     """A frame with a button that chooses the sample; returns the picture's place."""
-    current = st.session_state.get(SAMPLE) == sample.id
     with st.container(gap="xsmall", key=f"gallery_cell_{number}"):
         place = st.container(key=f"gallery_picture_{number}")
         pressed = st.button(
             escape(label),
             key=f"compare_gallery_choose_{number}",
-            type="primary" if current else "secondary",
+            type="primary" if st.session_state.get(SAMPLE) == sample.id else "secondary",
             on_click=st.session_state.update,
             args=({SAMPLE: sample.id},),
             width="stretch",

@@ -50,20 +50,14 @@ def _asked(name: str) -> list[str]:
 def say_unknown(name: str, known: Iterable[str], what: str) -> None:
     unknown = [text for text in _asked(name) if text not in set(known)]
     if unknown:
-        notices.notice(
-            f"The {what} {unknown[0][:80]!r} in the link is not available here: check the "
-            "selection below.",
-            f"link_{what}",
-        )
+        named = f"The {what} {unknown[0][:80]!r} in the link"
+        notices.notice(f"{named} is not available here: check the selection below.", f"link_{what}")
 
 
 def say_more(name: str, most: int) -> None:
     if len(asked := _asked(name)) > most:
-        notices.notice(
-            f"The link names {len(asked):,} columns; the first {most} are shown: a page has up to "
-            f"{most}.",
-            f"link_{name}",
-        )
+        shown = f"the first {most} are shown: a page has up to {most}."
+        notices.notice(f"The link names {len(asked):,} columns; {shown}", f"link_{name}")
 
 
 def forget() -> None:

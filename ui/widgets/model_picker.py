@@ -2,6 +2,7 @@
 list is in the URL.  A variant is a model that is shown something else, or has another dtype or
 quantization.  The labels of columns say what differs, and each has a colour of its own."""
 
+import contextlib
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 
@@ -77,13 +78,9 @@ def pick_loadable_models(
 
 def installed(entry: ModelEntry) -> bool:
     """Whether the checkpoint's files are on this machine, or a server has them."""
-    if entry.server:
-        return True
-    try:
-        checkpoint.locate(entry)
-    except ModelUnavailable:
-        return False
-    return True
+    with contextlib.suppress(ModelUnavailable):
+        return bool(entry.server or checkpoint.locate(entry))
+    return False
 
 
 def unasked_hosts(page: str, models: Iterable[ModelEntry]) -> str:

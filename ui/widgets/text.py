@@ -6,12 +6,10 @@ from collections.abc import Sequence
 
 from markupsafe import Markup
 
-from engine.quoting import count, duration, ms, number, rate
+from engine.quoting import count, ms, rate
 from engine.types import Sample
 
-__all__ = [
-    "count", "duration", "escape", "marked", "ms", "name_of", "names_of", "number", "rate", "when"
-]  # fmt: skip
+__all__ = ["count", "escape", "marked", "ms", "name_of", "names_of", "rate", "when"]
 
 _UUID = re.compile(r"[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}")
 _MARKDOWN = re.compile(r"([!-/:-@\[-`{-~])")

@@ -5,7 +5,6 @@ import pytest
 
 from engine.benchmark.cluster.workers import WorkerState
 from engine.benchmark.run_progress import ModelProgress, Progress
-from engine.jobs.benchmark_job import BenchmarkJob
 from ui.benchmark import run_progress_view
 
 
@@ -16,10 +15,6 @@ def progress(**more: Any) -> Progress:
         "current": "a, measured, sample s1", "models": live, "failures": (), "notes": (),
     }  # fmt: skip
     return Progress(**given | more)
-
-
-def job(**more: Any) -> BenchmarkJob:
-    return BenchmarkJob(**{"state": "running", "doing": "vision"} | more)
 
 
 def test_a_pause_is_said_when_there_was_one() -> None:

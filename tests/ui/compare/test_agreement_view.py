@@ -10,6 +10,7 @@ from engine.analysis import agreement
 from engine.analysis.compared import ComparedModel
 from engine.demo.wordings import DEFAULT_QUESTION
 from engine.types import Stop
+from tests.pages.reading import markup, texts
 from tests.ui.answers import SAMPLE, result
 from ui.compare import agreement_view
 
@@ -57,18 +58,10 @@ def shown(*compared: ComparedModel, known: bool = True) -> AppTest:
     return at
 
 
-def words(at: AppTest) -> str:
-    return "\n".join(element.value for element in at.text)
-
-
-def html(at: AppTest) -> str:
-    return "\n".join(element.proto.body for element in at.get("html"))
-
-
 def test_nothing_tells_the_known_answer_before_it_is_asked_for() -> None:
     at = shown(model("One", CAR), model("Two", NONE), known=False)
-    assert "lead vehicle: car / none" in words(at)
-    assert not {"✓", "✕"} & set(html(at)) and "known content" not in html(at)
+    assert "lead vehicle: car / none" in texts(at)
+    assert not {"✓", "✕"} & set(markup(at)) and "known content" not in markup(at)
     assert agreement_view.line([model("One", CAR, truth={"curve": "none"}), model("Two", CAR)]) == (
         "The answers agree: no contradiction in 2 attributes."
     )
@@ -90,52 +83,52 @@ def test_one_line_says_whether_the_answers_agree() -> None:
 
 def test_control_equal_answers_contradict_nobody() -> None:
     at = shown(model("One", CAR), model("Two", CAR))
-    assert "contradiction" not in words(at) and "✕" not in html(at)
+    assert "contradiction" not in texts(at) and "✕" not in markup(at)
 
 
 def test_without_known_content_nothing_is_marked() -> None:
     at = shown(model("One", CAR, truth={}), model("Two", NONE, truth={}))
-    assert "lead vehicle: car / none" in words(at) and agreement_view.UNKNOWN in words(at)
-    assert "✓" not in html(at) and "known content" not in html(at)
+    assert "lead vehicle: car / none" in texts(at) and agreement_view.UNKNOWN in texts(at)
+    assert "✓" not in markup(at) and "known content" not in markup(at)
 
 
 def test_a_question_that_is_not_listed_judges_nothing() -> None:
     question = "What colour is the sky?"
     at = shown(model("One", CAR, question=question), model("Two", NONE, question=question))
-    assert "lead vehicle: car / none" in words(at) and agreement_view.NOT_LISTED in words(at)
-    assert "✓" not in html(at) and "✕" not in html(at)
+    assert "lead vehicle: car / none" in texts(at) and agreement_view.NOT_LISTED in texts(at)
+    assert "✓" not in markup(at) and "✕" not in markup(at)
 
 
 def test_cut_answers_and_untrained_models_are_named() -> None:
     at = shown(model("One", CAR, stop="length"), model("Two", NONE, stop="cancelled"))
-    assert "One (cut at the limit)" in html(at) and "Two (cancelled)" in html(at)
+    assert "One (cut at the limit)" in markup(at) and "Two (cancelled)" in markup(at)
     at = shown(model("One", CAR), model("Two", NONE, trained=False))
-    assert "lead vehicle" not in words(at) + html(at)
+    assert "lead vehicle" not in texts(at) + markup(at)
 
 
 def test_repeats_differ_only_if_two_complete_answers_do() -> None:
     cut = model("One", "The road", stop="cancelled").results
     whole, other = model("One", CAR), model("One", NONE)
     repeated = dataclasses.replace(whole, results=(*whole.results, *cut))
-    assert agreement_view.REPEATS not in words(shown(repeated, model("Two", CAR)))
+    assert agreement_view.REPEATS not in texts(shown(repeated, model("Two", CAR)))
     differing = dataclasses.replace(whole, results=(*whole.results, *other.results))
-    assert agreement_view.REPEATS in words(shown(differing, model("Two", CAR)))  # control
+    assert agreement_view.REPEATS in texts(shown(differing, model("Two", CAR)))  # control
 
 
 def test_word_differences_are_shown_on_demand_for_a_chosen_pair() -> None:
     at = shown(model("One", CAR), model("Two", NONE), model("Three", "Trees."))
-    assert "words-between" not in html(at)
+    assert "words-between" not in markup(at)
     at.toggle(key=agreement_view.WORDS).set_value(True).run()
-    assert "<del> a car</del><ins> no vehicle</ins>" in html(at)
+    assert "<del> a car</del><ins> no vehicle</ins>" in markup(at)
     at.selectbox(key="compare_words_b").set_value("Three").run()
-    assert "<ins>Trees.</ins>" in html(at) and "only in Three" in words(at)
+    assert "<ins>Trees.</ins>" in markup(at) and "only in Three" in texts(at)
 
 
 def test_texts_are_no_html() -> None:
     at = shown(model("<b>One</b>", CAR + " <img src=x>"), model("Two", NONE))
     at.toggle(key=agreement_view.WORDS).set_value(True).run()
-    assert "<img" not in html(at) and "<b>" not in html(at)
-    assert "<b>One</b>" in unescape(html(at))
+    assert "<img" not in markup(at) and "<b>" not in markup(at)
+    assert "<b>One</b>" in unescape(markup(at))
 
 
 @pytest.mark.parametrize("answer", ["", "A car is ahead. There is no vehicle ahead."])

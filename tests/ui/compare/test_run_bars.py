@@ -2,8 +2,6 @@
 
 import re
 
-from markupsafe import Markup
-
 from engine.analysis.compared import ComparedModel
 from engine.types import RunResult
 from tests.ui.answers import CACHED, result
@@ -49,14 +47,3 @@ def test_the_legend_names_a_stage_that_only_the_bar_without_cache_shows() -> Non
     assert "</i>vision</span>" in drawn
     unseen = run_bars.html([run_bars.finished(model(result(vision=(0.01, "measured", None))))])
     assert "</i>vision</span>" not in unseen  # control
-
-
-def rows(*results: RunResult) -> list[ComparedModel]:
-    return [ComparedModel(f"Model {item.model.name}", "llava", (item,)) for item in results]
-
-
-def cells(*models: ComparedModel) -> list[dict[str, str]]:
-    """The table's cells by row, for each model, as a person reads them."""
-    rows = [[Markup(cell).striptags() for cell in row] for row in run_bars.table(models).rows]
-    names, *columns = zip(*rows, strict=True)
-    return [dict(zip(names, column, strict=True)) for column in columns]

@@ -1,27 +1,10 @@
 """Tables of recorded files: recorded and corrected, not measured and never 0, names by evidence."""
 
-from engine.published.claims import published_report
 from engine.published.claims.published_report import files_table
-from engine.published.read import ResultFile, answer_pairs
-from engine.report.blocks import ReportTable
+from engine.published.read import answer_pairs
 from tests.published.read import synthetic as made
 from tests.published.read.synthetic import read
 from ui.published import draft_view
-from ui.published.opened_sets import OpenedSets
-
-
-def look(*found: ResultFile, corrected: bool = True) -> OpenedSets:
-    return OpenedSets((), found, corrected)
-
-
-def tables(file: ResultFile, corrected: bool = True) -> list[ReportTable]:
-    """Who answered, and the stages and tokens."""
-    parts = published_report.figure_blocks(file, corrected)
-    return [part for part in parts if isinstance(part, ReportTable)]
-
-
-def rows(file: ResultFile, corrected: bool = True) -> dict[tuple[str, str], tuple[str, ...]]:
-    return {(row[0], row[1]): row[2:] for row in tables(file, corrected)[1].rows}
 
 
 def test_many_models_are_counted() -> None:

@@ -1,4 +1,4 @@
-"""The command of the view, which run is BASE, and the chart."""
+"""The command of the view, and rows for its gate."""
 
 from pathlib import Path
 from typing import Any
@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 
 from engine.analysis import gate
-from engine.analysis.gate import AnswersCompared, GateReport
+from engine.analysis.gate import AnswersCompared
 from engine.report import gate_text
 from engine.storage.run_store import RunInfo
 from tests import fabricate
@@ -40,15 +40,6 @@ def rows(slow: float = 1.0, n: int = 8) -> list[dict[str, Any]]:
                               gaps=[2.0 * factor] * 3)
             )  # fmt: skip
     return found
-
-
-@pytest.fixture
-def report(tmp_path: Path) -> GateReport:
-    sides = [
-        gate.values_of(fabricate.run(tmp_path / name, rows(slow), together="one"))
-        for name, slow in (("base", 1.0), ("new", 1.3))
-    ]
-    return gate.gate(*sides, ("total", "new_tokens"), 0.05)
 
 
 def test_nothing_compared_is_not_called_equal() -> None:

@@ -1,12 +1,9 @@
 from dataclasses import replace
 from pathlib import Path
 
-from engine.storage.annotations import RunDetails
 from engine.storage.run_store import RunInfo
 from ui.results.opened_runs import Source
 from ui.results.run_list import newest_finished
-
-DETAILS = RunDetails("Rainy drive", ("v2",))
 
 
 def source(**more: object) -> Source:

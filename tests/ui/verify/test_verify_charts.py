@@ -12,19 +12,6 @@ pytestmark = pytest.mark.loads
 
 KINDS: dict[str, Any] = evidence()["accounted"]["kinds"]
 INTERVAL = {"median": 1.0, "low": 0.98, "high": 1.05}
-DOTS, BOUND = verify_charts.ratio_charts(
-    (0.99, 1.0, 1.2), INTERVAL, (0.85, 1.15), "with / without (ratio)"
-)
-
-
-def drawn(part: str) -> Any:
-    block = verify_charts.stage_chart(KINDS, part)
-    assert block is not None
-    return block
-
-
-def data(chart: Any) -> list[dict[str, Any]]:
-    return [row for rows in chart.to_dict()["datasets"].values() for row in rows]
 
 
 def test_a_stage_that_a_kind_did_not_measure_is_not_zero() -> None:
@@ -35,5 +22,6 @@ def test_a_stage_that_a_kind_did_not_measure_is_not_zero() -> None:
 
 
 def test_the_bound_is_drawn_on_the_sides_that_count() -> None:
-    picture = svgs([BOUND.draw()])[0]  # type: ignore[arg-type]
+    _, bound = verify_charts.ratio_charts((0.99, 1.0, 1.2), INTERVAL, (0.85, 1.15), "ratio")
+    picture = svgs([bound.draw()])[0]  # type: ignore[arg-type]
     assert ">bound 0.85<" in picture and ">bound 1.15<" in picture

@@ -14,19 +14,11 @@ from tests.conftest import picture
 from ui.widgets import contact_sheets
 
 
-def flat(colour: tuple[int, int, int], size: tuple[int, int] = (480, 640)) -> np.ndarray:
-    return np.full((*size, 3), colour, dtype=np.uint8)
-
-
-def opened(data: bytes) -> Image.Image:
-    return Image.open(io.BytesIO(data)).convert("RGBA")
-
-
 def behind(address: str) -> Image.Image:
     """The picture that a data URL holds."""
     kind, data = address.split(",", 1)
     assert kind == "data:image/webp;base64"
-    return opened(base64.b64decode(data, validate=True))
+    return Image.open(io.BytesIO(base64.b64decode(data, validate=True)))
 
 
 @pytest.mark.parametrize("size", [(3, 20_000), (20_000, 3)])
