@@ -15,7 +15,7 @@ from engine.analysis.statistics import MIN_CLUSTERS, ClusteredShare
 from engine.media_options import Change, Perturbation
 from engine.palette import toned
 from engine.quoting import NONE, count, percent
-from engine.report.blocks import Block, Bullets, ChartBlock, Heading, Paragraph, ReportTable
+from engine.report.blocks import Block, Bullets, ChartBlock, Heading, Paragraph, Table
 from engine.report.report_figures import Findings
 
 if TYPE_CHECKING:
@@ -136,7 +136,7 @@ def finding(found: Findings) -> tuple[str, ...]:
     return (f"Accuracy on multiple-choice questions: {'; '.join(told)}.",) if told else ()
 
 
-def choice_table(found: Sequence[ChoiceAccuracy]) -> ReportTable:
+def choice_table(found: Sequence[ChoiceAccuracy]) -> Table:
     """A row per model and task; columns without any value are left out."""
     names = ("model", "task", "questions", "sequences", "accuracy (95 % interval)", "chance",
              "commonest answer", "unreadable", "failed", "by log-probability",
@@ -152,7 +152,7 @@ def choice_table(found: Sequence[ChoiceAccuracy]) -> ReportTable:
                      f"{one.failed:,}", _share(one.likeliest), percent(one.agree)))  # fmt: skip
     places = [n for n in range(len(names)) if any(row[n] != NONE for row in rows)]
     columns, *cells = (tuple(row[n] for n in places) for row in (names, *rows))
-    return ReportTable("Accuracy by model and task.", columns, tuple(cells), 2)
+    return Table("Accuracy by model and task.", columns, tuple(cells), 2)
 
 
 def _share(share: ClusteredShare | None) -> str:
@@ -194,7 +194,7 @@ def axis(change: Change) -> str:
     return f"{change} ({'ms' if change == 'jitter' else 'share'})"
 
 
-def sweep_table(sweep: Robustness, measure: Measure) -> ReportTable:
+def sweep_table(sweep: Robustness, measure: Measure) -> Table:
     rows = tuple(
         (curve.title, _strength(sweep, point), f"{point.n:,}", f"{point.sequences:,}",
          f"{point.failed:,}", f"{point.share:.3f}", _interval(point))
@@ -203,7 +203,7 @@ def sweep_table(sweep: Robustness, measure: Measure) -> ReportTable:
         for point in curve.points
     )  # fmt: skip
     columns = ("model", "strength", "n", "sequences", "failed", "share", "95 % interval")
-    return ReportTable(f"{NAMES[measure]} by strength.", columns, rows, 2)
+    return Table(f"{NAMES[measure]} by strength.", columns, rows, 2)
 
 
 def _strength(sweep: Robustness, point: Point) -> str:

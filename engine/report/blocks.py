@@ -37,7 +37,7 @@ class Contents:
 
 
 @dataclass(frozen=True)
-class ReportTable:
+class Table:
     """Cells are text; the first `words` columns are aligned left, the others right."""
 
     caption: str  # "" for none
@@ -55,4 +55,4 @@ class ChartBlock:
     draw: Callable[[], alt.Chart | alt.LayerChart | str]
 
 
-Block = Heading | Paragraph | Bullets | Contents | ReportTable | ChartBlock
+Block = Heading | Paragraph | Bullets | Contents | Table | ChartBlock

@@ -9,7 +9,7 @@ from engine.analysis.model_summary import BY_NAME
 from engine.analysis.pairs import Comparison, Split
 from engine.analysis.statistics import Interval
 from engine.quoting import NONE, number
-from engine.report.blocks import Block, Bullets, ChartBlock, Heading, Paragraph, ReportTable
+from engine.report.blocks import Block, Bullets, ChartBlock, Heading, Paragraph, Table
 from engine.report.report_figures import Findings
 
 IN_WORDS = ("total", "ttft", "tpot", "new_tokens")
@@ -49,7 +49,7 @@ def comparing(found: Findings) -> Iterator[Block]:
     )  # fmt: skip
     columns = ("lengths", "model", "n", "new tokens", "total (ms)", "TPOT (ms)")
     caption = "Medians for each choice of lengths, without results with a cached stage."
-    yield ReportTable(caption, columns, rows, 2)
+    yield Table(caption, columns, rows, 2)
 
 
 def speedup_parts(split: Split, verdict: str) -> Iterator[Block]:
@@ -77,10 +77,10 @@ def speedup_parts(split: Split, verdict: str) -> Iterator[Block]:
         "order). The product of the factors is the whole ratio, the sum of the milliseconds is the "
         "whole difference. Time per token is the time of the steps divided by new tokens - 1."
     )
-    yield ReportTable(caption, columns, tuple(rows))
+    yield Table(caption, columns, tuple(rows))
 
 
-def paired_table(a: str, b: str, compared: Iterable[Comparison]) -> ReportTable:
+def paired_table(a: str, b: str, compared: Iterable[Comparison]) -> Table:
     columns = ("metric", "n", "sequences", "difference", "95 % interval", "ratio", "95 % interval")
     caption = (
         f"Of the samples that both answered. {a} minus {b} and {a} divided by {b}: the median of "
@@ -95,7 +95,7 @@ def paired_table(a: str, b: str, compared: Iterable[Comparison]) -> ReportTable:
             BY_NAME[one.metric].title, f"{one.n:,}", f"{one.sequences:,}", difference,
             _interval(one.difference), ratio, _interval(one.ratio),
         ))  # fmt: skip
-    return ReportTable(caption, columns, tuple(rows))
+    return Table(caption, columns, tuple(rows))
 
 
 def sentence(one: Comparison) -> str:

@@ -18,15 +18,7 @@ from engine.analysis.model_summary import (
 from engine.analysis.results_table import GROUPS, labels, measured, tones
 from engine.quoting import NONE, count, number
 from engine.report.accuracy_part import choosing, finding, limits, robust, sentence
-from engine.report.blocks import (
-    Block,
-    Bullets,
-    ChartBlock,
-    Contents,
-    Heading,
-    Paragraph,
-    ReportTable,
-)
+from engine.report.blocks import Block, Bullets, ChartBlock, Contents, Heading, Paragraph, Table
 from engine.report.comparison_part import comparing
 from engine.report.origin_part import flow, origin
 from engine.report.report_figures import Findings
@@ -186,12 +178,12 @@ def results(found: Findings) -> Iterator[Block]:
     rows = tuple(
         (label, *(NONE if n is None else f"{n:,}" for n in numbers)) for label, *numbers in values
     )
-    yield ReportTable("Counts per model; results do not include warm-up runs.", tuple(names), rows)
+    yield Table("Counts per model; results do not include warm-up runs.", tuple(names), rows)
     if remarks := tuple(_remarks(found)):
         yield Bullets(remarks)
     if found.failures:
         lines = tuple((label, why, f"{n:,}") for (label, why), n in found.failures.items())
-        yield ReportTable("Failures by reason.", ("model", "reason", "n"), lines, 2)
+        yield Table("Failures by reason.", ("model", "reason", "n"), lines, 2)
 
 
 def off_script(count: Count) -> str:
@@ -249,10 +241,10 @@ def _figures(found: Findings) -> Iterator[Block]:
     yield from (figure_table(label, shown) for label in names)
 
 
-def figure_table(label: str, figures: Iterable[Figure]) -> ReportTable:
+def figure_table(label: str, figures: Iterable[Figure]) -> Table:
     rows = tuple(_figure_row(figure) for figure in figures if figure.label == label)
     columns = ("metric", "source", *_FIGURE_COLUMNS)
-    return ReportTable(f"{label}: measured results.", columns, rows, 2)
+    return Table(f"{label}: measured results.", columns, rows, 2)
 
 
 def _figure_row(figure: Figure) -> tuple[str, ...]:
@@ -271,7 +263,7 @@ def together(found: Findings) -> Iterator[Block]:
         yield throughput_table(found.throughputs)
 
 
-def throughput_table(throughputs: Sequence[Throughput]) -> ReportTable:
+def throughput_table(throughputs: Sequence[Throughput]) -> Table:
     rows = []
     for one in throughputs:
         cells = [one.label, *(f"{n:,}" for n in (one.batch, one.cached, one.n, one.samples))]
@@ -283,7 +275,7 @@ def throughput_table(throughputs: Sequence[Throughput]) -> ReportTable:
                "new tokens/s", "range", "samples/s", "range",
                "time of a batch (ms)")  # fmt: skip
     caption = "Medians over batches; single runs count as batches of one."
-    return ReportTable(caption, columns, tuple(rows))
+    return Table(caption, columns, tuple(rows))
 
 
 def apart(found: Findings) -> Iterator[Block]:
@@ -298,7 +290,7 @@ def apart(found: Findings) -> Iterator[Block]:
         columns = ("model", "group", "metric", "source", *_FIGURE_COLUMNS)
         yield Heading(2, "Results that are in no mean")
         caption = "Cold runs, warm-up runs and results after a pause."
-        yield ReportTable(caption, columns, tuple(rows), 4)
+        yield Table(caption, columns, tuple(rows), 4)
 
 
 def agreement(found: Findings) -> Iterator[Block]:
@@ -316,7 +308,7 @@ def agreement(found: Findings) -> Iterator[Block]:
         )  # fmt: skip
         columns = ("model", "attribute", "n", "accuracy", "stated",
                    "always the most frequent value")  # fmt: skip
-        yield ReportTable("Attributes read from the answers.", columns, scores, 2)
+        yield Table("Attributes read from the answers.", columns, scores, 2)
     if found.overlaps:
         yield Heading(2, "Overlap with references")
         yield Paragraph(
@@ -329,13 +321,13 @@ def agreement(found: Findings) -> Iterator[Block]:
             shares = (one.median, one.low_quarter, one.high_quarter)
             lines.append((one.label, f"{one.n:,}", *(f"{share:.3f}" for share in shares)))
         names = ("model", "n", "median", "first quartile", "third quartile")
-        yield ReportTable("Word F1.", names, tuple(lines))
+        yield Table("Word F1.", names, tuple(lines))
 
 
 def meanings(found: Findings) -> Iterator[Block]:
     yield Heading(2, "What the figures mean")
     rows = tuple((kind.label, kind.unit, kind.meaning) for kind in METRICS)
-    yield ReportTable("Definitions.", ("metric", "unit", "definition"), rows, 3)
+    yield Table("Definitions.", ("metric", "unit", "definition"), rows, 3)
     batches = " or in a batch" if found.throughputs else ""
     yield Paragraph(
         f"{len(measured(found.table)):,} of {len(found.table):,} results are in the figures: those "

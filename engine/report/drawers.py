@@ -13,15 +13,7 @@ import msgspec
 from jinja2 import Environment, PackageLoader, StrictUndefined
 from markupsafe import Markup
 
-from engine.report.blocks import (
-    Block,
-    Bullets,
-    ChartBlock,
-    Contents,
-    Heading,
-    Paragraph,
-    ReportTable,
-)
+from engine.report.blocks import Block, Bullets, ChartBlock, Contents, Heading, Paragraph, Table
 
 _MARKUP = str.maketrans(
     {"<": "&lt;", ">": "&gt;", "&": "&amp;"} | {sign: f"\\{sign}" for sign in "\\`*_{}[]#|~!$"}
@@ -47,7 +39,7 @@ def _plain(block: Block) -> str:
         return f"{block.title}\n{indent(items, '  ')}" if block.title else items
     if isinstance(block, Contents):
         return "\n".join(block.names)
-    if isinstance(block, ReportTable):
+    if isinstance(block, Table):
         lines = [block.columns, *block.rows]
         widths = [max(map(len, column)) for column in zip(*lines, strict=True)]
         aligned = (
@@ -74,7 +66,7 @@ def _marked(block: Block) -> str:
         return f"{_line(block.title)}\n\n{items}" if block.title else items
     if isinstance(block, Contents):
         return "\n".join(f"- [{escape(one)}](#{anchor(one)})" for one in block.names)
-    if isinstance(block, ReportTable):
+    if isinstance(block, Table):
         rule = [":--" if place < block.words else "--:" for place in range(len(block.columns))]
         lines = (_row(map(escape, block.columns)), _row(rule),
                  *(_row(map(escape, row)) for row in block.rows))  # fmt: skip
@@ -147,8 +139,8 @@ def _pictures(blocks: Sequence[Block]) -> list[Block]:
     return found
 
 
-def table_html(table: ReportTable) -> str:
-    macro: Callable[[ReportTable], Markup]
+def table_html(table: Table) -> str:
+    macro: Callable[[Table], Markup]
     macro = vars(_templates().get_template("blocks.html.jinja").module)["table"]
     return str(macro(table))
 

@@ -7,7 +7,7 @@ from engine import palette
 from engine.analysis import gate
 from engine.analysis.model_summary import BY_NAME
 from engine.quoting import NONE, count, number, precise
-from engine.report.blocks import Block, Bullets, ChartBlock, Heading, Paragraph, ReportTable
+from engine.report.blocks import Block, Bullets, ChartBlock, Heading, Paragraph, Table
 
 MOST = 10  # changed answers of a model that are listed
 
@@ -66,7 +66,7 @@ def change_text(result: gate.GateResult) -> str:
     return f"{change} {unit}" + (f" ({' to '.join(ends)})" if ends else "")
 
 
-def table(report: gate.GateReport) -> ReportTable:
+def table(report: gate.GateReport) -> Table:
     rows: list[tuple[str, ...]] = []
     for one in report.results:
         values = (one.base, one.new)
@@ -84,7 +84,7 @@ def table(report: gate.GateReport) -> ReportTable:
     ]
     change = "paired change" + (" (95 % interval)" if _intervals(report) else "")
     head = ("model", "metric", "verdict", "median of BASE", "median of NEW", change, "n")
-    return ReportTable("", head, tuple(rows), words=3)
+    return Table("", head, tuple(rows), words=3)
 
 
 def _intervals(report: gate.GateReport) -> bool:

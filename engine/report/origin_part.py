@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 from engine import settings
 from engine.analysis.results_table import labels
 from engine.quoting import NONE, count, gib
-from engine.report.blocks import Block, Bullets, Heading, Paragraph, ReportTable
+from engine.report.blocks import Block, Bullets, Heading, Paragraph, Table
 from engine.report.report_figures import Findings, certificate_text
 from engine.storage.plan import IDS, flags
 from engine.storage.result_rows import UNVERIFIED
@@ -55,7 +55,7 @@ def origin(found: Findings) -> Iterator[Block]:
         results = found.table[found.table["number"] == number]
         rows = tuple(_settings(run, results))
         caption = "The settings of the run, and the backend that ran."
-        yield ReportTable(caption, ("setting", "value"), rows, 2)
+        yield Table(caption, ("setting", "value"), rows, 2)
         plan, root = run.header.plan, PurePath(run.header.dataset.root).name
         yield Paragraph(
             f"Made again by: {settings.COMMAND} bench {shlex.join(flags([plan], root))}. The "
@@ -70,7 +70,7 @@ def origin(found: Findings) -> Iterator[Block]:
     keys = dict.fromkeys(key for environment in environments for key in environment)
     values = (dict.fromkeys(one.get(key, NONE) for one in environments) for key in keys)
     machine = tuple(zip(keys, map(", ".join, values), strict=True))
-    yield ReportTable("The machine.", ("what", "value"), machine, 2)
+    yield Table("The machine.", ("what", "value"), machine, 2)
     if found.table["node"].ne("").any():
         yield _devices(found)
 
@@ -130,7 +130,7 @@ def model_of(found: Findings, label: str) -> tuple[Run, ModelIdentity | None]:
     return run, next((one for one in run.header.models if one.name == line["model"]), None)
 
 
-def _models(found: Findings) -> ReportTable:
+def _models(found: Findings) -> Table:
     rows = []
     for label in labels(found.table):
         _, model = model_of(found, label)
@@ -142,10 +142,10 @@ def _models(found: Findings) -> ReportTable:
             verified = UNVERIFIED.words if set(kinds) == {UNVERIFIED} else verified
             rows.append((label, model.family, where, model.dtype, model.digest, verified))
     columns = ("model", "family", "checkpoint", "dtype", "digest", "verification certificate")
-    return ReportTable("The models.", columns, tuple(rows), 6)
+    return Table("The models.", columns, tuple(rows), 6)
 
 
-def _devices(found: Findings) -> ReportTable:
+def _devices(found: Findings) -> Table:
     rows = []
     for device, lines in found.table.groupby("device", sort=True):
         workers = lines["actor"][lines["actor"] != ""].nunique()
@@ -164,7 +164,7 @@ def _devices(found: Findings) -> ReportTable:
         machines = f"{named:,}" if named else "this one"
         rows.append((str(device) or "unknown", machines, words, f"{len(lines):,}"))
     columns = ("device", "machines", "workers", "results")
-    return ReportTable("The devices that answered, warm-up included.", columns, tuple(rows), 1)
+    return Table("The devices that answered, warm-up included.", columns, tuple(rows), 1)
 
 
 def flow(found: Findings) -> Iterator[Block]:
@@ -180,4 +180,4 @@ def flow(found: Findings) -> Iterator[Block]:
         for one in found.passages
     )  # fmt: skip
     columns = ("model", "between", "tensor", "shape", "dtype", "size", "n", "other shapes")
-    yield ReportTable("The tensors between the stages, as recorded.", columns, rows, 5)
+    yield Table("The tensors between the stages, as recorded.", columns, rows, 5)

@@ -10,7 +10,7 @@ import pytest
 from playwright.sync_api import BrowserContext, Page, expect
 
 from engine.report import drawers
-from engine.report.blocks import Bullets, Contents, Heading, Paragraph, ReportTable
+from engine.report.blocks import Bullets, Contents, Heading, Paragraph, Table
 from engine.storage import annotations, run_store
 from engine.storage.run_header import HEADER, new_id
 from tests.browser.conftest import PATIENCE_MS, SETTLED, Visitor, free_port, serve, visit
@@ -226,7 +226,7 @@ def test_the_gate_draws_a_run_against_the_baseline(
 def test_a_long_word_widens_no_report(context: BrowserContext) -> None:
     word, page = "W" * 20_000, context.new_page()
     texts = (Heading(2, word), Paragraph(word), Bullets((word,)), Contents((word,)))
-    table = ReportTable(word, (word, "n"), ((word, "1.0"),), 1)
+    table = Table(word, (word, "n"), ((word, "1.0"),), 1)
     page.set_content(drawers.html(word, [*texts, table]))
     assert page.evaluate("document.documentElement.scrollWidth <= innerWidth")
     assert page.evaluate("document.querySelector('.figures-wide').scrollWidth <= innerWidth")

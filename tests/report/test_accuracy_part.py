@@ -9,7 +9,7 @@ import pytest
 
 from engine.analysis import robustness
 from engine.report import accuracy_part, charts, document, drawers, export
-from engine.report.blocks import ChartBlock, Heading, Paragraph, ReportTable
+from engine.report.blocks import ChartBlock, Heading, Paragraph, Table
 from engine.report.charts import svgs
 from engine.report.report_figures import Findings
 from engine.storage.run_store import Run
@@ -88,7 +88,7 @@ def test_a_sweep_has_a_chart_and_a_table_per_measure(tmp_path: Path) -> None:
     blocks = list(accuracy_part.robust(Findings(sweep(tmp_path, 0, 3, 6))))
     assert blocks[0] == Heading(2, "Robustness")
     charts = [block for block in blocks if isinstance(block, ChartBlock)]
-    tables = [block for block in blocks if isinstance(block, ReportTable)]
+    tables = [block for block in blocks if isinstance(block, Table)]
     assert len(charts) == len(tables) == 2
     assert tables[1].rows[1][:6] == ("ev", "drop:0.1", "12", "12", "0", "0.250")
     assert "ev: 0.00 at drop:0 (0.000 to 0.000), 0.25 at drop:0.1 (" in charts[1].words

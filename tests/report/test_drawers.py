@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from engine.report import drawers, export
-from engine.report.blocks import Block, Bullets, ChartBlock, Heading, Paragraph, ReportTable
+from engine.report.blocks import Block, Bullets, ChartBlock, Heading, Paragraph, Table
 from tests import fabricate
 
 EVIL = "</td><script>alert(1)</script><img src=x onerror=alert(1)> \"&'<svg onload=x>"
@@ -97,7 +97,7 @@ def test_contents_lead_to_every_part(html: str) -> None:
 BLOCKS: list[Block] = [
     Heading(2, "Gate"),
     Paragraph("Worse."),
-    ReportTable("", ("model", "ms"), (("ev", "1"), ("video", "10"))),
+    Table("", ("model", "ms"), (("ev", "1"), ("video", "10"))),
     Heading(3, "ev"),
     Paragraph("2 of 2 answered"),
     Bullets(("one", "two"), "Not proved:"),

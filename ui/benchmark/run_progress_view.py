@@ -16,7 +16,7 @@ from engine.errors import StoreError
 from engine.jobs.benchmark_job import CHECKING, LEAVING, BenchmarkJob
 from engine.models import registry
 from engine.quoting import duration, listed, number
-from engine.report.blocks import ReportTable
+from engine.report.blocks import Table
 from engine.storage import run_store
 from engine.storage.run_store import RunInfo, Stamp
 from engine.types import STAGES
@@ -146,7 +146,7 @@ def _name(live: ModelProgress) -> str:
 
 def _draw(rows: Sequence[Mapping[str, str]], words: int = 1) -> None:
     cells = tuple(tuple(row.values()) for row in rows)
-    blocks.draw((ReportTable("", tuple(rows[0]), cells, words),), "benchmark_table")
+    blocks.draw((Table("", tuple(rows[0]), cells, words),), "benchmark_table")
 
 
 def batched(found: Progress) -> bool:

@@ -14,7 +14,7 @@ from engine.analysis.compared import ComparedModel
 from engine.demo.wordings import attributes_asked
 from engine.prompts import DEFAULT_QUESTION
 from engine.quoting import joined
-from engine.report.blocks import ReportTable
+from engine.report.blocks import Table
 from engine.types import Sample
 from ui.compare import run_bars
 from ui.widgets import blocks, choices, notices
@@ -121,7 +121,7 @@ def contradiction(row: AttributeRow, labels: Sequence[str]) -> str:
     return f"{row.attribute}: {' / '.join(values)} ({' / '.join(who)})"
 
 
-def table(rows: Sequence[AttributeRow], compared: Sequence[ComparedModel]) -> ReportTable:
+def table(rows: Sequence[AttributeRow], compared: Sequence[ComparedModel]) -> Table:
     """A row per attribute, a column per model; what is known only where it may be told."""
     known = any(row.truth is not None for row in rows)
     columns = ["attribute", *["known content"] * known]
@@ -132,7 +132,7 @@ def table(rows: Sequence[AttributeRow], compared: Sequence[ComparedModel]) -> Re
         (row.attribute, *[row.truth or "–"] * known, *map(statement, row.statements))
         for row in rows
     )
-    return ReportTable("What each answer states", tuple(columns), lines, len(columns))
+    return Table("What each answer states", tuple(columns), lines, len(columns))
 
 
 def statement(one: Statement) -> str:

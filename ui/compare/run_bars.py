@@ -16,7 +16,7 @@ from engine.jobs.run_job import GENERATE
 from engine.palette import DECODE_COLOURS, SERVER_COLOURS, STAGE_COLOURS, UNACCOUNTED, family_colour
 from engine.quoting import NONE
 from engine.report.answer_part import PART_NAMES, figure, figures
-from engine.report.blocks import ReportTable
+from engine.report.blocks import Table
 from engine.types import SERVER, SERVER_PARTS, STAGES, Span
 from ui.widgets.text import marked, ms
 
@@ -184,12 +184,12 @@ def ink(colour: str) -> str:
     return "#000000" if (light + 0.05) ** 2 > 0.05 * 1.05 else "#FFFFFF"
 
 
-def table(models: Sequence[ComparedModel]) -> ReportTable:
+def table(models: Sequence[ComparedModel]) -> Table:
     served = any(model.middle.served for model in models)
     columns = [_column(model, served) for model in models]
     rows = tuple((name, *(cells[name] for cells in columns)) for name in columns[0])
     heads = ("", *(head(model, model.label) for model in models))
-    return ReportTable("", heads, rows, len(heads))
+    return Table("", heads, rows, len(heads))
 
 
 def head(model: ComparedModel, words: str) -> Markup:

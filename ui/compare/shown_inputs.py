@@ -6,7 +6,7 @@ import streamlit as st
 from markupsafe import Markup
 
 from engine.report.answer_part import FORMULAS
-from engine.report.blocks import Bullets, ReportTable
+from engine.report.blocks import Bullets, Table
 from engine.types import OPTIONS, TITLES, RunOptions, RunRequest, Sample, value_of
 from ui.widgets import blocks, contact_sheets, notices
 from ui.widgets.text import name_of
@@ -55,14 +55,14 @@ def chips(words: Sequence[str]) -> None:
         st.badge(one, color="gray")
 
 
-def table(requests: Sequence[RunRequest]) -> ReportTable:
+def table(requests: Sequence[RunRequest]) -> Table:
     """One row per setting: its value, a line per value if the runs differ, and the default."""
     found = [settings(request.how) for request in requests]
     rows = tuple(
         (name, Markup("<br>").join(dict.fromkeys(one[name] for one in found)), default)
         for name, default in DEFAULTS.items()
     )
-    return ReportTable("", ("Setting", "These runs", "Default"), rows, 3)
+    return Table("", ("Setting", "These runs", "Default"), rows, 3)
 
 
 def changes(

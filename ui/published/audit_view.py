@@ -10,7 +10,7 @@ from engine.published.audit import RULES, SEVERITIES, AuditFinding, Rule, Severi
 from engine.published.claims import published_report
 from engine.published.read import ResultFile, milliseconds
 from engine.quoting import listed, number
-from engine.report.blocks import ReportTable
+from engine.report.blocks import Table
 from ui.published.opened_sets import OpenedSets
 from ui.widgets import blocks, notices
 from ui.widgets.text import count
@@ -84,13 +84,13 @@ def _rule(rule: Rule, entries: Sequence[Entry], found: OpenedSets) -> None:
 
 def _evidence(key: str, file: ResultFile, finding: AuditFinding) -> None:
     rows = tuple((name, number(value)) for name, value in finding.figures.items())
-    tables = [ReportTable("Figures", ("in the file's units", "value"), rows)] if rows else []
+    tables = [Table("Figures", ("in the file's units", "value"), rows)] if rows else []
     records = lines(file, finding)
     failed = [one for one in file.failures if one.path in set(finding.paths)][:LISTED]
     if failed:
         columns = ("place in the file", "sample", "reason")
         cells = tuple((one.path, one.sample, one.message) for one in failed)
-        tables.append(ReportTable("Samples that failed", columns, cells, 3))
+        tables.append(Table("Samples that failed", columns, cells, 3))
     blocks.draw(tables, f"imported_figures_{key}")
     if len(records):
         grid(records, f"imported_records_{key}", "The records concerned")

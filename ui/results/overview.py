@@ -14,7 +14,7 @@ from engine.analysis.results_table import LensName
 from engine.quoting import number
 from engine.report import accuracy_part, bundle, charts, document
 from engine.report import export as documents
-from engine.report.blocks import ReportTable
+from engine.report.blocks import Table
 from engine.report.comparison_part import headline
 from engine.report.origin_part import flow, origin
 from engine.report.report_figures import Findings
@@ -201,7 +201,7 @@ def _distribution(found: OpenedRuns, name: LensName) -> None:
     )
 
 
-def side_by_side(labels: list[str], figures: tuple[Figure, ...]) -> ReportTable:
+def side_by_side(labels: list[str], figures: tuple[Figure, ...]) -> Table:
     cells: dict[tuple[str, str], dict[str, str]] = {}
     for one in figures:
         spread = f"MAD {number(one.mad)}, " if one.n >= document.FEWEST else ""
@@ -217,7 +217,7 @@ def side_by_side(labels: list[str], figures: tuple[Figure, ...]) -> ReportTable:
         for metric, source in sorted(cells, key=lambda key: (order.index(key[0]), key[1]))
     )
     caption = "Medians of all results of a model; times from different sources are never mixed."
-    return ReportTable(caption, ("metric", "source", *labels), rows, 2)
+    return Table(caption, ("metric", "source", *labels), rows, 2)
 
 
 def has_choices(opened: OpenedRuns) -> bool:

@@ -11,7 +11,7 @@ from typing import Any
 import streamlit as st
 
 from engine.analysis.statistics import MIN_CLUSTERS
-from engine.report.blocks import Block, Bullets, Paragraph, ReportTable
+from engine.report.blocks import Block, Bullets, Paragraph, Table
 from engine.verify.verdict import Verdict
 from ui.widgets import blocks
 from ui.widgets.text import escape
@@ -91,7 +91,7 @@ def tables(evidence: Mapping[str, Any]) -> Iterator[Block]:
     single = {name: value for name, value in evidence.items() if not isinstance(value, list | dict)}
     if single:
         rows = tuple((_name(name), _text(value)) for name, value in single.items())
-        yield ReportTable("", ("", "value"), rows, words=2)
+        yield Table("", ("", "value"), rows, words=2)
     for name, value in evidence.items():
         if not value or name in single:
             continue
@@ -109,7 +109,7 @@ def tables(evidence: Mapping[str, Any]) -> Iterator[Block]:
             for key, line in islice(lines.items(), MOST_ROWS)
         )
         head = ("", *(map(_name, columns) if columns else ("value",)))
-        yield ReportTable(_name(name), head, table, words=len(head))
+        yield Table(_name(name), head, table, words=len(head))
 
 
 def _name(name: str) -> str:
@@ -143,7 +143,7 @@ def _compared(row: Verdict) -> Iterator[Block]:
             for rank, token in zip(("best", "second"), side["best"], strict=False)
         )  # fmt: skip
         about = f"The two best logits of each side at token {at + 1}"
-        yield ReportTable(about, ("Side", "Rank", "Token", "Id", "Logit"), best, words=3)
+        yield Table(about, ("Side", "Rank", "Token", "Id", "Logit"), best, words=3)
     figures = {
         "Logits": seen["logit_difference"],
         "Explained by rounding": seen["rounding"],
@@ -151,7 +151,7 @@ def _compared(row: Verdict) -> Iterator[Block]:
     }
     rows = ((about, "cannot be compared" if value is None else f"{value:.3g}")
             for about, value in figures.items())  # fmt: skip
-    yield ReportTable("", ("Largest difference", "Figure"), tuple(rows))
+    yield Table("", ("Largest difference", "Figure"), tuple(rows))
 
 
 def _accounted(row: Verdict) -> Iterator[Block]:
@@ -234,7 +234,7 @@ def _why(row: Verdict) -> Iterator[Block]:
     )
     if rows:
         head = ("The local model with", "Answers given in a row", "Tokens as good as any")
-        yield ReportTable("Run on this machine", head, rows)
+        yield Table("Run on this machine", head, rows)
     if published := row.evidence.get("as_published"):
         yield Paragraph("As published: {} of {} answers.".format(*published))
 

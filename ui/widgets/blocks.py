@@ -5,7 +5,7 @@ from functools import partial
 
 import streamlit as st
 
-from engine.report.blocks import Block, Bullets, Contents, Heading, Paragraph, ReportTable
+from engine.report.blocks import Block, Bullets, Contents, Heading, Paragraph, Table
 from ui.widgets import notices
 from ui.widgets.text import escape
 
@@ -15,7 +15,7 @@ def draw(blocks: Iterable[Block], key: str) -> None:
     from engine.report import drawers  # imports much, which the first page lacks
 
     for number, block in enumerate(blocks):
-        if isinstance(block, ReportTable):
+        if isinstance(block, Table):
             st.html(drawers.table_html(block))
         elif isinstance(block, Heading):
             st.subheader(escape(block.text), anchor=False)

@@ -13,7 +13,7 @@ from engine.published.read.record_types import ResultFile, milliseconds
 from engine.published.read.who_answered import KEY_FAMILY
 from engine.quoting import NONE, Ends, count, percent, precise, times
 from engine.report import drawers
-from engine.report.blocks import Block, Bullets, Heading, Paragraph, ReportTable
+from engine.report.blocks import Block, Bullets, Heading, Paragraph, Table
 
 TITLE = "What published result files show"
 PER_TOKEN = (
@@ -109,7 +109,7 @@ def summary(files: Sequence[ResultFile]) -> str:
     return f"{', '.join(parts)}; {count(answers, 'answer')} in all."
 
 
-def files_table(files: Sequence[ResultFile], corrected: bool = True) -> ReportTable:
+def files_table(files: Sequence[ResultFile], corrected: bool = True) -> Table:
     rows = []
     for file in files:
         names = list(dict.fromkeys(named(file, model, corrected) for model in file.models))
@@ -125,7 +125,7 @@ def files_table(files: Sequence[ResultFile], corrected: bool = True) -> ReportTa
         group = str(file.group) if known else "unknown"
         cells = (file.name, group, STATUS[file.status], models or NONE)
         rows.append((*cells, *(numbers if known else [NONE] * len(numbers))))
-    return ReportTable(
+    return Table(
         "records: samples with an answer; failed: samples that the file lists as failed; findings: "
         "errors / warnings / notes.",
         ("file", "group", "status", "models", "records", "failed", "findings"),
@@ -150,8 +150,8 @@ def claim_blocks(headline: Headline) -> list[Block]:
 
 def _table(
     columns: tuple[str, ...], rows: Sequence[tuple[str, ...]], words: int, caption: str = ""
-) -> list[ReportTable]:
-    return [ReportTable(caption, columns, tuple(rows), words)] if rows else []
+) -> list[Table]:
+    return [Table(caption, columns, tuple(rows), words)] if rows else []
 
 
 def difference_blocks(files: Sequence[ResultFile], corrected: bool = True) -> list[Block]:
@@ -173,7 +173,7 @@ def difference_blocks(files: Sequence[ResultFile], corrected: bool = True) -> li
     return [Heading(3, "Parts of a difference"), Paragraph(PARTS), *table, *lines] if rows else []
 
 
-def acceptance_table(what: str, found: Mapping[str, Acceptance]) -> list[ReportTable]:
+def acceptance_table(what: str, found: Mapping[str, Acceptance]) -> list[Table]:
     gamma = next((one.gamma for one in found.values()), 0)
     columns = (what, "pairs", "position match (95 %)", "shuffled (95 %)", "mean prefix",
                f"W at g = {gamma}", "tokens per cycle", "cost ratio c", "ceiling",
@@ -203,7 +203,7 @@ def comparison_name(draft: str, target: str, kind: str) -> str:
     return f"{name} for {target}" + (f", {how}" if how else "")
 
 
-def stated_table(files: Sequence[ResultFile], corrected: bool = True) -> list[ReportTable]:
+def stated_table(files: Sequence[ResultFile], corrected: bool = True) -> list[Table]:
     rows = [
         (
             file.name,

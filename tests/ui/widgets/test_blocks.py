@@ -2,7 +2,7 @@ from streamlit.testing.v1 import AppTest
 
 
 def page() -> None:
-    from engine.report.blocks import Bullets, ChartBlock, Heading, Paragraph, ReportTable
+    from engine.report.blocks import Bullets, ChartBlock, Heading, Paragraph, Table
     from ui.widgets import blocks
 
     blocks.draw(
@@ -10,7 +10,7 @@ def page() -> None:
             Heading(2, "A *head*"),
             Paragraph("Told **plainly**."),
             Bullets(("one", "two"), "Both:"),
-            ReportTable("c", ("model",), (("ev",),)),
+            Table("c", ("model",), (("ev",),)),
             ChartBlock("words", lambda: "<b>drawn</b>"),
         ],
         "shown",
