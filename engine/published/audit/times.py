@@ -381,13 +381,12 @@ def impossible(file: ResultFile) -> Hits:
                 rows.append((figure, (alone / figure.value, prefill, draft, alone, figure.value)))
         wrong = [row for row in rows if row[1][0] < (1 - NEAR) * min(row[1][1:3])]
         if len(wrong) >= max(FEW, MOST * len(rows)):
-            means = [
-                statistics.fmean(column) for column in zip(*(t for _, t in wrong), strict=True)
-            ]
-            quote, figures = _stated_or_mean(file, last, name, means[4])
-            figures |= {"implied_ms": means[0], "prefill_ms": means[1], "draft_ms": means[2]}
-            usual = precise_ms(means[3])
-            yield hit((figure for figure, _ in wrong), quote=quote, alone=usual, **figures)
+            columns = zip(*(times for _, times in wrong), strict=True)
+            implied, prefill_ms, draft_ms, alone_ms, mean = map(statistics.fmean, columns)
+            quote, figures = _stated_or_mean(file, last, name, mean)
+            figures |= {"implied_ms": implied, "prefill_ms": prefill_ms, "draft_ms": draft_ms}
+            words = {"quote": quote, "alone": precise_ms(alone_ms)}
+            yield hit((figure for figure, _ in wrong), **words, **figures)
 
 
 def _longest(record: AnswerRecord) -> float | None:
@@ -465,18 +464,14 @@ def _means(*columns: Mapping[str, float]) -> list[float]:
 @of_file
 def cost_ratios(file: ResultFile) -> Hits:
     claims = [claim for claim in file.claims if _COST_RATIO.search(claim.path)]
-    totals = [key for key, part in file.group.stages.items() if part == "total"]
-    draft, target = (
-        [r.times[key] for r in file.of(model) for key in totals if key in r.times]
-        for model in (file.draft, file.target)
-    )
-    if not claims or claims[0].stated <= 0 or sum(draft) <= 0 or sum(target) <= 0:
+    alone = answer_pairs.ratio_of_means(file, lambda record: record.ms("total"), corrected=False)
+    if not claims or claims[0].stated <= 0 or not alone:
         return
     ours, work = answer_pairs.acceptance(file), answer_pairs.work(file)
     ratio = ours.cost_ratio if ours else None
     if ratio is None and work:
         ratio = 1 / work.per_token  # over the pairs that have both times
-    claim, whole = claims[0], statistics.fmean(draft) / statistics.fmean(target)
+    claim, whole = claims[0], 1 / alone
     if abs(claim.stated / whole - 1) > (0.1 if ratio else NEAR):
         return
     closer = ratio and abs(math.log(claim.stated / whole)) < abs(math.log(claim.stated / ratio))

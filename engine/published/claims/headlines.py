@@ -8,7 +8,7 @@ its samples) with its exact interval.  A ratio whose units are in doubt is no ev
 
 import math
 import statistics
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Literal, NamedTuple
 
@@ -27,7 +27,6 @@ NOTED, OF_ANSWERS = ("label", "one_image", "failures"), ("degenerate", "capped")
 LIMITS = ("max_new_tokens", "max_tokens")
 IMPLAUSIBLE = 100.0  # times as fast: mixed seconds and milliseconds are more likely
 ClaimOutcome = Literal["supported", "not supported", "cannot be judged"]
-ClaimTime = Callable[[AnswerRecord], float | None]
 ROUNDING_MS = 0.05  # less is not shown
 Parts = dict[str, float]  # ms by part of a run
 # a part that one model does not time separately -> the parts that may include it
@@ -50,7 +49,7 @@ class PublishedClaim(NamedTuple):
     words: str
     stated: float
     what: str  # the time that it is about
-    time: ClaimTime
+    time: answer_pairs.TimeOf
 
 
 CLAIMS = (
@@ -135,8 +134,7 @@ def headlines(files: Iterable[ResultFile], corrected: bool = True) -> tuple[Head
         outcome: ClaimOutcome = "cannot be judged"
         if len(set(held)) == 1:
             outcome = "supported" if held[0] else "not supported"
-        name, words, stated, *_ = claim
-        made.append(Headline(name, words, stated, tuple(evidence), verdict, without, outcome))
+        made.append(Headline(*claim[:3], tuple(evidence), verdict, without, outcome))
     return tuple(made)
 
 
@@ -156,7 +154,7 @@ def _evidence(file: ResultFile, claim: PublishedClaim, corrected: bool) -> Evide
         return "has answers of one model only"
     if not speaks_of_eventgpt(file):
         return "a model other than EventGPT or its comparison models answered"
-    recorded = _ratio_of_means(file, claim.time, corrected=False)
+    recorded = answer_pairs.ratio_of_means(file, claim.time, corrected=False)
     times = (
         (mine.source, claim.time(other), claim.time(mine))
         for mine, other in answer_pairs.matched(file, file.draft, file.target, corrected)
@@ -165,14 +163,13 @@ def _evidence(file: ResultFile, claim: PublishedClaim, corrected: bool) -> Evide
     if recorded is None or not pairs:
         return _untimed(file, claim, [any(map(claim.time, records)) for records in both])
     clips, ratios = zip(*pairs, strict=True)
-    enough = len(set(clips)) >= MIN_CLUSTERS
-    doubt = _doubt(file, recorded)
+    enough, doubt = len(set(clips)) >= MIN_CLUSTERS, _doubt(file, recorded)
     return Evidence(
         file=file.name,
         other=named(file, file.target, corrected),
         samples=len(pairs),
         recorded=recorded,
-        corrected=_ratio_of_means(file, claim.time, corrected=True),
+        corrected=answer_pairs.ratio_of_means(file, claim.time, corrected=True),
         paired=median_interval(ratios, clips, ratios=True) if enough else None,
         notes=(*doubt, *_notes(file, claim.name, corrected)),
         clips=len(set(clips)),
@@ -214,17 +211,6 @@ def _of_means(file: ResultFile) -> Evidence | None:
     doubt, other = _doubt(file, ratio), NAMES["video_llava"]
     notes = [*doubt, *notes, *_findings(file, (*NOTED, *OF_ANSWERS))]
     return Evidence(file.name, other, 0, ratio, None, None, tuple(notes), doubted=bool(doubt))
-
-
-def _ratio_of_means(file: ResultFile, time: ClaimTime, corrected: bool) -> float | None:
-    """The target's mean time divided by the draft's, each over all records with a time."""
-    slow, fast = (
-        [value for record in file.of(model, corrected) if (value := time(record)) is not None]
-        for model in (file.target, file.draft)
-    )
-    if not slow or not fast or sum(fast) <= 0:
-        return None
-    return statistics.fmean(slow) / statistics.fmean(fast)
 
 
 def _doubt(file: ResultFile, ratio: float) -> tuple[str, ...]:
@@ -343,14 +329,13 @@ def waterfall(file: ResultFile, corrected: bool = True) -> Waterfall | None:
         saved[name] = theirs.get(part, 0.0) - mine.get(part, 0.0)
     per_token = None
     counts = [answer_pairs.covered(file, tokens) for tokens in (slow_tokens, fast_tokens)]
-    decode_slow, decode_fast = theirs.get("decode"), mine.get("decode")
-    if decode_slow is not None and decode_fast is not None:
+    if "decode" in saved:  # of both models
         whole = saved.pop("decode")
-        if decode_slow and decode_fast and min(counts) > 0:
-            each = decode_fast / counts[1]
-            per_token = decode_slow / counts[0] / each
+        if theirs["decode"] and mine["decode"] and min(counts) > 0:
+            each = mine["decode"] / counts[1]
+            per_token = theirs["decode"] / counts[0] / each
             saved["fewer tokens"] = (slow_tokens - fast_tokens) * each
-            saved["time per token"] = decode_slow - counts[0] * each
+            saved["time per token"] = theirs["decode"] - counts[0] * each
         else:
             saved["decode"] = whole
     rest = theirs_ms - mine_ms - math.fsum(saved.values())
