@@ -39,7 +39,6 @@ PROBLEMS = {
     "whole": ("value", "not whole"),
     "empty": ("row", "without an answer"),
     "model": ("further model", "not read"),
-    "key": ("key", "not read"),
 }
 REPEATED, REPEATED_FROM = 0.8, 8
 FEW_PAIRS = 5
@@ -277,17 +276,16 @@ def sliced(file: ResultFile, model: str) -> Hits:
     if left := sum(record.path in lost for record in short):
         some = f"{added} except {left:,}" if left < len(short) else "Nothing was added"
         added = f"{some}: the number of missing ids is unknown, so such counts are left out"
-    text |= {"shown": count(int(tokens), "token"), "added": added}
-    compared = ""
+    text |= {"shown": count(int(tokens), "token"), "added": added, "compared": ""}
     every = answer_pairs.variants(file)
-    main, complete = every.get("main"), every.get("without_sliced")
+    main, whole = every.get("main"), every.get("without_sliced")
     if model == file.draft and main and main.rate:
-        compared = f" and are compared as recorded: {main.rate.value:.1%} of the ids match by "
-        compared += "position; without these answers no pair is left"
-        if complete and complete.rate:
-            rest = f"{complete.rate.value:.1%} in the {count(complete.pairs, 'pair')} without them"
-            compared = compared.replace("; without these answers no pair is left", f", {rest}")
-    yield hit(short, len(records), tokens=tokens, words=words, compared=compared, **text)
+        rest = "; without these answers no pair is left"
+        if whole and whole.rate:
+            rest = f", {whole.rate.value:.1%} in the {count(whole.pairs, 'pair')} without them"
+        match = f"{main.rate.value:.1%} of the ids match by position"
+        text["compared"] = f" and are compared as recorded: {match}{rest}"
+    yield hit(short, len(records), tokens=tokens, words=words, **text)
 
 
 @of_model
@@ -301,13 +299,10 @@ def prompt_counted(file: ResultFile, model: str) -> Hits:
         if any(ids[-len(corrected.ASSISTANT) :] != corrected.ASSISTANT for ids in prompts):
             until = ', up to the last image placeholder (no "ASSISTANT:" marks the start of the '
             until += "answer),"
-        before, after = (
-            average(one.tokens for one in some)["mean"] or 0.0 for some in (recorded, new)
-        )
+        before, after = (average(r.tokens for r in some)["mean"] or 0.0 for some in (recorded, new))
         figures = {"tokens_recorded": before, "tokens_corrected": after}
-        yield hit(
-            recorded, len(file.of(model)), prompt_ids=max(map(len, prompts)), until=until, **figures
-        )
+        longest = max(map(len, prompts))
+        yield hit(recorded, len(file.of(model)), prompt_ids=longest, until=until, **figures)
 
 
 @of_record(of=_without_prompt, most="tokens")
@@ -348,10 +343,8 @@ def bos_matched(file: ResultFile) -> Hits:
     matched, places = (sum(some[row].value for row in rows) for some in (stated, compared))
     if not counted or counted < 0.9 * len(rows) or places <= len(rows):
         return
-    ours, left = answer_pairs.acceptance(file), places - counted
-    where, other = "every sample", ""
-    if counted < len(rows):
-        where = share(counted, len(rows), "sample")
+    ours, left, other = answer_pairs.acceptance(file), places - counted, ""
+    where = share(counted, len(rows), "sample") if counted < len(rows) else "every sample"
     rate = ours.rate.value if ours and ours.rate else 0.0
     if ours and ours.compared != left:  # the tables of acceptance divide by another number
         other = f", {rate:.1%} of the {ours.compared:,} where both answers have an id"

@@ -1,6 +1,5 @@
 """Checks of times and of what is computed from them: warm-ups, totals, stages that are missing or
-were never measured, units, rates, speed-ups and cost ratios.  rules.toml says what each one looks
-for.
+were never measured, units, rates, speed-ups and cost ratios (their sentences: rules.toml).
 
 A total is a key that the form of the file declares as one, or whose name says so.  It omits stages
 if in most records it equals the sum of the stages without the same one, or without the same ones in
@@ -63,9 +62,13 @@ def warm_up(file: ResultFile, model: str) -> Hits:
         first, usual = records[0].times[key], statistics.median(others)
         mean, rest = statistics.fmean([first, *others]), statistics.fmean(others)
         words = {"took": _ms(key, first), "usual": _ms(key, usual), "key": key}
-        figures = {"first": first, "median_of_rest": usual, "mean": mean}
-        longer = f"{mean / rest:.2f}"
-        yield hit(records[:1], mean_without_first=rest, longer=longer, **figures, **words)
+        figures = {
+            "mean_without_first": rest,
+            "first": first,
+            "median_of_rest": usual,
+            "mean": mean,
+        }
+        yield hit(records[:1], longer=f"{mean / rest:.2f}", **figures, **words)
 
 
 def _ms(key: str, value: float) -> str:
@@ -121,10 +124,7 @@ def summary_placeholder(file: ResultFile) -> Hits:
 @of_file
 def summaries(file: ResultFile) -> Hits:
     """A figure of the summary does not follow from its rows; totals that the rows cut short have a
-    rule of their own.
-
-    An acceptance cannot be checked against rows whose own acceptance is wrong.
-    """
+    rule of their own.  An acceptance cannot be checked against rows that state a wrong one."""
     explained = {one.path for hit in SEARCHES["summary_left_out"](file) for one in hit.concerned}
     short = {  # totals of rows, which may be the wrong side
         (model, name)
@@ -133,7 +133,7 @@ def summaries(file: ResultFile) -> Hits:
         for name in (one.key, one.key.removesuffix("_time"))
     }
     wrong = [
-        (claim, claim.rows)
+        claim
         for claim in file.claims
         if claim.rows is not None
         and not close(claim.stated, claim.rows)
@@ -141,9 +141,9 @@ def summaries(file: ResultFile) -> Hits:
         and (claim.model, statistic_of(_last(claim.path))[0]) not in short
     ]
     if any(acceptance_rows(file)):
-        wrong = [one for one in wrong if not re.search("accept|match", _last(one[0].path))]
-    for claim, rows in wrong[:20]:  # of a summary that are listed
-        yield hit([claim], claim=claim, stated=claim.stated, rows=rows)
+        wrong = [claim for claim in wrong if not re.search("accept|match", _last(claim.path))]
+    for claim in wrong[:20]:  # of a summary that are listed
+        yield hit([claim], claim=claim, stated=claim.stated, rows=claim.rows)
 
 
 @of_model
@@ -354,7 +354,7 @@ def _fit(record: AnswerRecord, spans: Sequence[float]) -> tuple[bool, tuple[str,
         return None
 
     def is_close(time: float, slack: float) -> bool:
-        return any(abs(span - time) <= slack * time for span in spans)
+        return any(_is(time, span, slack) for span in spans)
 
     sums = {some: math.fsum(stages[key] for key in some) for some in in_a_row(stages)}
     others = (some for some in sums if not decodes & {*some} and is_close(sums[some], NEAR))

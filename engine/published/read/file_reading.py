@@ -7,7 +7,7 @@ from dataclasses import dataclass, field, replace
 from typing import Any, TypeVar
 
 from engine.published.read import cells
-from engine.published.read.cells import SAMPLES, Cells, Columns, is_number, is_time, quoted
+from engine.published.read.cells import SAMPLES, Cells, Columns, Field, is_number, is_time, quoted
 from engine.published.read.file_forms import Answer, Form, Rows, flat, general
 from engine.published.read.record_types import AnswerRecord, Claim, SampleFigure
 
@@ -61,17 +61,21 @@ class FileReading:
         known = {place, *(one.path.split(".")[0] for one in self.form.rows)}
         for key, inner in value.items() if isinstance(value, dict) else ():
             rows = inner.get("samples") if isinstance(inner, dict) else inner
-            first = rows[0] if isinstance(rows, list) and rows else None
-            answers = isinstance(first, dict) and (
-                any(map(_OF_AN_ANSWER.fullmatch, first)) or general(flat(first, depth=1))
-            )
+            first = rows[0] if isinstance(rows, list) and rows and isinstance(rows[0], dict) else {}
+            answers = any(map(_OF_AN_ANSWER.fullmatch, first)) or general(flat(first, depth=1))
             if answers and key not in known:  # a further model with a list of its own
                 self.unread.setdefault(key, key)
+        both = " and ".join(self.models[:2])
         for path in self.unread.values():
-            both = " and ".join(self.models[:2])
             self.cells.note("model", path, f"the answers read are those of {both}")
         self.rows[""] = self.rows[""] or self.rows[next(iter(self.models), "")]
-        columns = cells.columns(self.records, self.figures)
+        columns: dict[Field, list[float]] = {}
+        for record in self.records:
+            counted = {} if record.tokens is None else {"tokens": record.tokens}
+            for name, one in {**record.times, **record.sizes, **counted}.items():
+                columns.setdefault((record.model, name), []).append(one)
+        for figure in self.figures:
+            columns.setdefault(("", figure.name), []).append(figure.value)
         for summary, whose in self.form.stated.items():
             for path, named, stated in _at(value, summary):
                 model = "baseline" if named == "VL baseline" else named
@@ -127,9 +131,7 @@ class FileReading:
                 if found and (found[2] or isinstance(value, list)):
                     self.unread.setdefault(found[1], path)
 
-    def _is_numeric(
-        self, key: str, owners: Mapping[str, tuple[str, str]], table: list[Row]
-    ) -> bool:
+    def _is_numeric(self, key: str, owners: Mapping[str, Field], table: list[Row]) -> bool:
         """Whether a key is known to have numbers, or at least half of its values are numbers."""
         _, name = owners.get(key, ("", ""))
         if name in (*COUNTS, *CONTEXTS) and name not in IDS:
@@ -157,8 +159,8 @@ class FileReading:
             if names[name] not in numeric or (name in IDS and isinstance(value, list)):
                 continue
             counted.add(names[name])
-            count = name in COUNTS or name in CONTEXTS
-            number = self.cells.number(value, path, is_time(name), count)
+            counts = "count" if name in COUNTS or name in CONTEXTS else ""
+            number = self.cells.number(value, path, "time" if is_time(name) else counts)
             if number is not None:
                 (times if is_time(name) else sizes)[name] = number
             else:
@@ -212,8 +214,8 @@ class FileReading:
                 self.claims.append(replace(made, model=model or named))
 
 
-def _owner(key: str, answers: Mapping[str, Answer]) -> tuple[str, str] | None:
-    """(model, name) of a key of the rows, None if it belongs to no model."""
+def _owner(key: str, answers: Mapping[str, Answer]) -> Field | None:
+    """The field of a key of the rows, None if it belongs to no model."""
     for model, answer in answers.items():
         if key in answer.also:
             return model, answer.also[key]
