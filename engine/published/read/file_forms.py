@@ -113,8 +113,7 @@ _NO_MODEL = re.compile(
     r"speed(?:_?up)?|parallel|inputs?|prompt|reference|ground_truth|new|max|min|mean|avg|std|ttft|"
     r"tpot|wall|e2e|warm_?up|sampl(?:e|ing)|projector|inference|latency|cpu|gpu|encod(?:e|er))"
 )
-_PARTS: dict[str, Part] = {"load": "load", "preprocess": "preprocess", "vision": "vision",
-    "prefill": "prefill", "decode": "decode", "total": "total"}  # fmt: skip
+_PARTS: tuple[Part, ...] = ("load", "preprocess", "vision", "prefill", "decode", "total")
 FAILED = Form("Z failed run (results empty, only errors)")
 NO_ROWS = Form("Z no rows")
 FORMS = convert(settings.read_toml(Path(__file__).with_suffix(".toml"))["forms"], tuple[Form, ...])
@@ -148,9 +147,9 @@ def general(keys: Iterable[str]) -> Form | None:
             answers[name] = Answer(rf"{re.escape(name)}(?:\.(?=\w+$)|_(?=(?:{_VALUE})$))")
     if not 0 < len(answers) <= MOST_MODELS:
         return None
-    stages = {f"{name}_{unit}": part for name, part in _PARTS.items() for unit in ("time", "ms")}
-    alone: dict[str, Part] = {"time": "total", "ms": "total"}
-    return Form(GENERAL, rows=(Rows(answers),), stages=stages | alone)
+    stages: dict[str, Part] = {f"{part}_{unit}": part for part in _PARTS for unit in ("time", "ms")}
+    stages |= {"time": "total", "ms": "total"}
+    return Form(GENERAL, rows=(Rows(answers),), stages=stages)
 
 
 def form_of(value: Any) -> tuple[Form, str] | None:
@@ -163,9 +162,7 @@ def form_of(value: Any) -> tuple[Form, str] | None:
                  if isinstance(rows := value.get(name), list)}  # fmt: skip
     for place, rows in {"": [value], **lists}.items():
         some = [flat(row, depth=1) for row in rows[:LOOKED_AT]]
-        keys = dict.fromkeys(
-            f"{key}[]" if isinstance(row[key], list) else key for row in some for key in row
-        )
+        keys = {f"{key}[]" if isinstance(row[key], list) else key for row in some for key in row}
         if found := next((form for form in FORMS if keys and form.fits(place, keys)), None):
             return found, place
     for place, rows in lists.items():
