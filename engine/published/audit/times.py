@@ -31,6 +31,7 @@ from engine.published.read.who_answered import KEY_FAMILY
 from engine.quoting import precise_ms
 
 Stages = Mapping[str, float]  # a record's stages in ms by their keys
+Figures = dict[str, float]
 TOLERANCE = 0.02
 MOST = 0.8  # of the records have to agree
 CLOSE = 0.002  # of a total: files round to three or four digits
@@ -303,8 +304,8 @@ def _is(stated: float, value: float, slack: float) -> bool:
 def _fits(stated: float, stages: Stages, missing: Sequence[str], slack: float) -> bool:
     """Whether the stated time is the sum of the other stages."""
     rest = {key: value for key, value in stages.items() if key not in missing}
-    whole = rest and len(rest) + len(missing) == len(stages)
-    return bool(whole) and _is(stated, _sum(rest), slack)
+    whole = len(rest) + len(missing) == len(stages)
+    return bool(rest) and whole and _is(stated, _sum(rest), slack)
 
 
 def _names_total(key: str) -> bool:
@@ -323,9 +324,8 @@ def per_token(file: ResultFile, model: str) -> Hits:
         wrong = [row for row in judged if not row[2][0]]
         if len(wrong) >= max(FEW, MOST * len(judged)):
             record, some, (_, partial) = wrong[0]
-            words = {"key": key, "tokens": f"{record.tokens:,.0f}", "fits": "none of its times"}
-            if partial:
-                words["fits"] = f"the time of {', '.join(partial)} only"
+            fits = f"the time of {', '.join(partial)} only" if partial else "none of its times"
+            words = {"key": key, "tokens": f"{record.tokens:,.0f}", "fits": fits}
             records, stated = (row[0] for row in wrong), _value(record, key)
             yield hit(records, len(judged), stated=stated, implied_ms=some[0], **words)
 
@@ -395,9 +395,7 @@ def _longest(record: AnswerRecord) -> float | None:
     return max((time for time in (stages, record.ms("total")) if time is not None), default=None)
 
 
-def _stated_or_mean(
-    file: ResultFile, key: str, name: str, mean: float
-) -> tuple[str, dict[str, float]]:
+def _stated_or_mean(file: ResultFile, key: str, name: str, mean: float) -> tuple[str, Figures]:
     """A speed-up in words and as a figure: the summary's, otherwise the mean of the rows."""
     for claim in file.claims:
         if statistic_of(claim.path.rsplit(".", 1)[-1]) == (key, "mean"):
@@ -422,10 +420,9 @@ def both_models(file: ResultFile) -> Hits:
     problem = "does not follow from the rows"
     if abs(stated / ((mean + draft) / wall) - 1) <= NEAR:
         problem = "divides the time of both models in sequence by the parallel time"
-    quote, named = _stated_or_mean(file, "parallel_speedup", "parallel speed-up", stated)
-    named["against_target_alone"] = mean / wall
-    figures = file.by_row(names[0]).values()
-    yield hit(figures, quote=quote, problem=problem, **named)
+    quote, figures = _stated_or_mean(file, "parallel_speedup", "parallel speed-up", stated)
+    figures["against_target_alone"] = mean / wall
+    yield hit(file.by_row(names[0]).values(), quote=quote, problem=problem, **figures)
 
 
 @of_file

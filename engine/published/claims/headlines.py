@@ -62,13 +62,10 @@ CLAIMS = (
 
 @dataclass(frozen=True)
 class Evidence:
-    """One file's evidence for a claim.
-
-    samples: the pairs of answers, 0 if the file has means only; clips: how many clips they are of.
-    recorded, corrected: the ratio of the means.  paired: the median over clips with its interval,
-    None for fewer than MIN_CLUSTERS clips.  notes: what makes the ratio hard to interpret.
-    doubted: its units are implausible, so the verdict does not count it.
-    """
+    """One file's evidence for a claim.  samples: the pairs of answers, 0 if it has means only;
+    clips: how many clips they are of.  recorded, corrected: the ratio of the means.  paired: the
+    median over clips with its interval, None for fewer than MIN_CLUSTERS clips.  notes: what makes
+    the ratio hard to interpret.  doubted: its units are implausible, so no verdict counts it."""
 
     file: str
     other: str
@@ -286,10 +283,8 @@ class Waterfall:
         worst = max(sizes, default=0.0)
         if worst <= whole:
             return ""
-        return (
-            f"These counts and times give implausible parts: {sizes[worst]!r} alone would be "
-            f"{worst:,.0f} ms of a total of {whole:,.0f} ms."
-        )
+        alone = f"{sizes[worst]!r} alone would be {worst:,.0f} ms of a total of {whole:,.0f} ms"
+        return f"These counts and times give implausible parts: {alone}."
 
 
 def named(file: ResultFile, model: str, corrected: bool, key: bool = False) -> str:
@@ -305,13 +300,8 @@ def named(file: ResultFile, model: str, corrected: bool, key: bool = False) -> s
 
 
 def waterfall(file: ResultFile, corrected: bool = True) -> Waterfall | None:
-    """The parts of the difference of the mean totals, over all records of both models.
-
-    Decoding is split at EventGPT's own speed: fewer tokens first, then time per token.  If one
-    model does not time a stage separately, the stage is compared together with the stage that
-    includes it, or is a part of one model only.  "unaccounted" is total minus stages.  None if
-    totals, stages or token counts of either model are missing.
-    """
+    """The parts of the difference of the mean totals, over all records of both models (PARTS of the
+    report says what they are); None if totals, stages or token counts of either are missing."""
     if not file.draft or file.status != "ok":
         return None
     fast, slow = (_means(file, model, corrected) for model in (file.draft, file.target))

@@ -82,12 +82,9 @@ def acceptance(
 
 
 def variants(file: ResultFile, gamma: int = GAMMA, corrected: bool = True) -> dict[str, Acceptance]:
-    """Every comparison that a file allows, by name.
-
-    "main"; "raw": ids including the prompt; "without_sliced": without answers whose first ids are
-    missing; for each further draft its name, and NAME_shifted: against the target from its second
-    id.  Recorded: one per draft, by its name.
-    """
+    """Every comparison that a file allows, by name: "main"; "raw": ids including the prompt;
+    "without_sliced": without answers whose first ids are missing; for each further draft its name,
+    and NAME_shifted: against the target from its second id.  Recorded: one per draft by name."""
     names = drafts(file)
     marks = {mark for record in file.corrected for mark in record.marks}
     kinds = {name: (name, "recorded") for name in names}
@@ -124,11 +121,9 @@ _LIMIT = re.compile(r"(?i)(?=.*(max|limit|gamma)).*(tok|draft|length|gamma)")
 
 
 class LengthCut(NamedTuple):
-    """Answers of a model that stop at the same length without an end-of-text id.
-
-    answers: the number of records with a length.  named: the setting with this value, "" for none.
-    ended: whether ids show that the answers have no end.
-    """
+    """Answers of a model that stop at the same length without an end-of-text id.  answers: how many
+    records have a length.  named: the setting with this value, "" for none.  ended: whether ids
+    show that the answers have no end."""
 
     tokens: int
     records: tuple[AnswerRecord, ...]
@@ -149,12 +144,9 @@ class Work(NamedTuple):
 
 
 def cut(file: ResultFile, model: str) -> LengthCut | None:
-    """The answers that a limit stopped: at least a fifth and three of them have the greatest
-    length and no EOS.
-
-    Without ids the length must be a setting of the file.  With ids but without such a setting,
-    three different answers or all answers must stop there, because equal texts have equal ends.
-    """
+    """The answers that a limit stopped: at least a fifth and three of them have the greatest length
+    and no EOS.  Without ids the length must be a setting of the file.  With ids but without such a
+    setting, three different answers or all must stop there: equal texts have equal ends."""
     records = file.of(model, corrected=True)
     with_ids = any(record.ids for record in records)
     sized = [(len(r.ids or ()) if with_ids else r.tokens or 0.0, r) for r in records]
@@ -184,9 +176,8 @@ def ratio_of_means(file: ResultFile, time: TimeOf, corrected: bool) -> float | N
 
 
 def covered(file: ResultFile, tokens: float) -> float:
-    """The number of tokens that the decoding time covers.  With five stages the first token belongs
-    to the prefill: avg_token_time divides by N - 1, as TPOT does.  The others divide by N, or do
-    not say."""
+    """How many tokens the decoding time covers.  If the first token belongs to the prefill,
+    avg_token_time divides by N - 1, as TPOT does.  Other forms divide by N, or do not say."""
     return tokens - 1 if file.group.first_token_in_prefill else tokens
 
 
@@ -218,12 +209,9 @@ _OF_MEANS = ("stage_timing.eventgpt", "stage_timing.videollava")  # in files wit
 
 
 class Doubt(NamedTuple):
-    """Times that cannot be in the file's unit.
-
-    what: "a token", "a prefill", or "an answer" if neither is known for both models.  ms: the
-    median time by the model's name in the file or the path of its means; of draft and target if
-    they are possible alone but too far from each other.
-    """
+    """Times that cannot be in the file's unit.  what: "a token", "a prefill", or "an answer" if
+    neither is known for both models.  ms: the median time by the model's name in the file or the
+    path of its means; of draft and target if they are possible alone but too far apart."""
 
     what: str
     ms: dict[str, float]

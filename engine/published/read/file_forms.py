@@ -20,12 +20,10 @@ MOST_MODELS = 20  # of an unknown form
 
 
 class Answer(Struct, frozen=True):
-    """Where a row has one model's answer.
-
-    prefix: an expression for the start of the model's keys, "" if the whole row is its answer.
-    also: further keys -> their names.  claimed: the model that it claims to be.  text: an
-    expression for the key of the text if it is the name of the checkpoint, which is then claimed.
-    """
+    """Where a row has one model's answer.  prefix: an expression for the start of the model's keys,
+    "" if the whole row is its answer.  also: further keys -> their names.  claimed: the model that
+    it claims to be.  text: an expression for the key of the text if it is the name of the
+    checkpoint, which is then claimed."""
 
     prefix: str = ""
     also: Mapping[str, str] = {}
@@ -51,7 +49,6 @@ class Form(Struct, frozen=True):
     pair: draft and target; of several possible names the one that has answers.  stated: paths of
     summaries -> the model that they are of, "" for both; fields: (model, field) of keys of a
     summary that do not name their model.
-
     numbers: expressions for keys of the rows, without the name of a model, whose values are numbers
     beside times and counts; other keys have numbers if at least half of their values are.
     stages: the timing keys and the part of a run that each is.  covers: the parts that a record's

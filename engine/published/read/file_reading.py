@@ -96,8 +96,7 @@ class FileReading:
             if not answer.prefix or any(re.match(answer.prefix, key) for key in keys)
         }
         owners = {key: owner for key in keys if (owner := _owner(key, answers))}
-        numeric = {key for key in keys if is_time(key) or key in FLAGS
-                   or self._is_numeric(key, owners, table)}  # fmt: skip
+        numeric = {key for key in keys if self._is_numeric(key, owners, table)}
         sampled = [key for key in keys if (rows.all_figures or key not in owners)
                    and key not in NO_FIGURES]  # fmt: skip
         for model, answer in answers.items():
@@ -134,9 +133,9 @@ class FileReading:
     def _is_numeric(self, key: str, owners: Mapping[str, Field], table: list[Row]) -> bool:
         """Whether a key is known to have numbers, or at least half of its values are numbers."""
         _, name = owners.get(key, ("", ""))
-        if name in (*COUNTS, *CONTEXTS) and name not in IDS:
-            return True
-        if any(re.fullmatch(number, name or key) for number in self.form.numbers):
+        counted = name in (*COUNTS, *CONTEXTS) and name not in IDS
+        listed = any(re.fullmatch(number, name or key) for number in self.form.numbers)
+        if is_time(key) or key in FLAGS or counted or listed:
             return True
         values = [row[key] for _, _, row in table if row.get(key) is not None]
         if name in TEXTS or (name in IDS and any(isinstance(value, list) for value in values)):
@@ -199,8 +198,7 @@ class FileReading:
 
     def _state(self, columns: Columns, summary: object, path: str, whole: str) -> None:
         """Adds the figures of a summary, each beside the value from the rows.  They are of the
-        model that their path names, otherwise of `whole`, "" for the samples; or of the model that
-        the key names."""
+        model of the path, otherwise of `whole`, "" for the samples; or of the key's model."""
         for key, value in flat(summary, depth=DEPTH).items():
             *parts, last = f"{path}.{key}".split(".")
             stated = self.cells.number(value, f"{path}.{key}") if is_number(value) else None

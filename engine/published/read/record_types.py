@@ -98,10 +98,8 @@ class Identity:
 @dataclass(frozen=True)
 class Claim:
     """A figure that the file states about its rows, and the same figure computed from the rows.
-
     of: how it is computed.  rows: None if it cannot be checked; `of` then says why, if known.
-    model: whose figure it is, by its path or its key; "" of no model alone.
-    """
+    model: whose figure it is, by its path or its key; "" of no model alone."""
 
     path: str
     stated: float
