@@ -406,15 +406,15 @@ def _stated_or_mean(file: ResultFile, key: str, name: str, mean: float) -> tuple
 @of_file
 def both_models(file: ResultFile) -> Hits:
     """Group D: the speed-up is against both models one after the other, not the target alone."""
-    totals = [
+    totals = (
         {r.row: r.times["total_time"] for r in file.of(model) if "total_time" in r.times}
-        for model in (file.draft, file.target)
-    ]
+        for model in (file.target, file.draft)
+    )
     names = ("parallel.parallel_speedup", "parallel.wall_clock_total")
-    means = _means(*totals, *(_values(file, name) for name in names))
-    if not means or min(means[1:]) <= 0:
+    means = _means(file, names, *totals)
+    if not means or min(means[:3]) <= 0:
         return
-    draft, mean, stated, wall = means
+    stated, wall, mean, draft = means
     if abs(stated / (mean / wall) - 1) <= NEAR:
         return
     problem = "does not follow from the rows"
@@ -427,10 +427,9 @@ def both_models(file: ResultFile) -> Hits:
 
 @of_file
 def without_draft(file: ResultFile) -> Hits:
-    names = ("sd_time_ms", "egpt_draft_ms", "vl_time_ms")
-    parts = ("vl_prefill_ms", "vl_verify_ms", "vl_decode_ms")
-    every = [_values(file, name) for name in (*names, *parts, "egpt_prefill_ms")]
-    means = _means(*every) or [*_means(*every[:-1]), 0.0]
+    names = ("sd_time_ms", "egpt_draft_ms", "vl_time_ms",
+             "vl_prefill_ms", "vl_verify_ms", "vl_decode_ms")  # fmt: skip
+    means = _means(file, (*names, "egpt_prefill_ms")) or [*_means(file, names), 0.0]
     if not means[1:] or min(means[:3]) <= 0:
         return
     spent, drafting, alone, *stages, prefill = means
@@ -448,12 +447,10 @@ def without_draft(file: ResultFile) -> Hits:
     yield hit(stated, quote=quote.removesuffix(","), own=f"{own:,.0f}", **figures)
 
 
-def _values(file: ResultFile, name: str) -> dict[str, float]:
-    return {row: figure.value for row, figure in file.by_row(name).items()}
-
-
-def _means(*columns: Mapping[str, float]) -> list[float]:
-    """Means of values by row, over the rows that have all of them; [] if no row has."""
+def _means(file: ResultFile, names: Iterable[str], *others: Mapping[str, float]) -> list[float]:
+    """Means of figures and others by row, over the rows that have all of them; [] if no row has."""
+    figures = [{row: one.value for row, one in file.by_row(name).items()} for name in names]
+    columns = [*figures, *others]
     rows = set.intersection(*map(set, columns))
     return [statistics.fmean(values[row] for row in rows) for values in columns if rows]
 
@@ -497,5 +494,5 @@ def unequal(file: ResultFile) -> Hits:
             named = f" ({cut.named})" if cut.named else ""
             words["cuts"] += f"; {name_of(file, model)} is limited to {cut.tokens:,} tokens{named}"
             figures[f"cut_{model}"] = cut.tokens
-    records = [*file.of(file.draft), *file.of(file.target)]
+    records = (*file.of(file.draft), *file.of(file.target))
     yield hit(records, ratio=work.ratio, **figures, **words)

@@ -1,9 +1,8 @@
-"""Three published claims about EventGPT beside the evidence of imported files, and the parts of the
-difference of two models' mean totals.
+"""Three claims of the benchmark's design documents about EventGPT beside the evidence of imported
+files, and the parts of the difference of two models' mean totals.
 
-The claims come from the benchmark's design documents.  A ratio is the other model's time divided by
-EventGPT's: the ratio of means, and the median over clips (each clip counts once, by the median of
-its samples) with its exact interval.  A ratio whose units are in doubt is no evidence.
+A ratio is the other model's time divided by EventGPT's: the ratio of means, and the median over
+clips (each counts once, by the median of its samples) with its exact interval.
 """
 
 import math
@@ -263,9 +262,8 @@ def _ratios(file: ResultFile, tokens: float, per_token: float) -> str:
 
 @dataclass(frozen=True)
 class Waterfall:
-    """From the other model's mean total to EventGPT's; the parts add up to the difference.  parts:
-    milliseconds per sample that EventGPT saves (negative: it takes longer).  per_token_ratio counts
-    the tokens that the decoding times cover."""
+    """From the other model's mean total to EventGPT's; the parts, the ms that EventGPT saves per
+    sample, add up to the difference.  per_token_ratio counts the tokens that decoding covers."""
 
     slow: str
     fast: str

@@ -115,17 +115,14 @@ def files_table(files: Sequence[ResultFile], corrected: bool = True) -> Table:
     for file in files:
         names = list(dict.fromkeys(named(file, model, corrected) for model in file.models))
         more = f" and {len(names) - 2} more" if len(names) > 2 else ""
-        severities = [one.severity for one in audit(file)]
-        numbers = (
-            amount(file.samples, file.clips),
-            f"{len(file.failures):,}",
-            " / ".join(f"{severities.count(level):,}" for level in SEVERITIES),
-        )
-        known = file.status != "unknown"
         models = "; ".join(names[:2]) + more  # a name may hold a comma
-        group = str(file.group) if known else "unknown"
-        cells = (file.name, group, STATUS[file.status], models or NONE)
-        rows.append((*cells, *(numbers if known else [NONE] * len(numbers))))
+        group, numbers = "unknown", (NONE, NONE, NONE)
+        if file.status != "unknown":
+            severities = [one.severity for one in audit(file)]
+            found = " / ".join(f"{severities.count(level):,}" for level in SEVERITIES)
+            records, failed = amount(file.samples, file.clips), f"{len(file.failures):,}"
+            group, numbers = str(file.group), (records, failed, found)
+        rows.append((file.name, group, STATUS[file.status], models or NONE, *numbers))
     return Table(
         "records: samples with an answer; failed: samples that the file lists as failed; findings: "
         "errors / warnings / notes.",

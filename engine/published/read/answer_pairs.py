@@ -20,9 +20,6 @@ from engine.published.read.file_forms import Part
 from engine.published.read.record_types import EOS, AnswerRecord, Claim, ResultFile
 
 TimeOf = Callable[[AnswerRecord], float | None]  # ms of a part of a run
-# How two models are compared: "" with corrected ids, "recorded", "raw" (recorded ids without
-# times), "whole" (without answers whose first ids are missing), "shifted" (against the target from
-# its second id, for a draft that begins later).
 
 
 def matched(
@@ -40,7 +37,9 @@ def matched(
 
 
 def pairs_of(file: ResultFile, draft: str, target: str, way: str = "") -> tuple[Pair, ...]:
-    """The pairs of two models by sample and question, in the draft's order."""
+    """The pairs of two models by sample and question, in the draft's order.  way: "" with corrected
+    ids, "recorded", "raw" (recorded ids without times), "whole" (without answers whose first ids
+    are missing), "shifted" (against the target from its second id)."""
     sliced = {r.key for r in file.corrected if way == "whole" and "sliced" in r.marks}
     made = []
     for record, other in matched(file, draft, target, way not in ("recorded", "raw")):
@@ -133,9 +132,8 @@ class LengthCut(NamedTuple):
 
 
 class Work(NamedTuple):
-    """The target's time divided by the draft's, over all pairs: tokens x time per token.  per_token
-    counts the tokens that the time covers (see `covered`).  If this is one less than all tokens,
-    the product differs slightly from the ratio."""
+    """The target's time divided by the draft's, over all pairs: tokens x time per token, roughly,
+    because per_token counts the tokens that the time covers (see `covered`)."""
 
     part: Part
     ratio: float

@@ -186,8 +186,7 @@ def claim(
         if not model:
             names = [f"{nested}.{name}", *names, f"acceptance.{name}"]
         if values := next((found for one in names if (found := columns.get((model, one)))), None):
-            number = max(rows.get(model, 0), len(values))
-            return checked(path, stated, (name, statistic), values, number)
+            return checked(path, stated, (name, statistic), values, rows.get(model, 0))
     return Claim(path, stated)
 
 
@@ -196,8 +195,7 @@ def checked(
 ) -> Claim:
     """A claim about (field, statistic): the values found, at least one, of `rows` rows.  Not
     checked if missing values of a plausible size would give the stated figure."""
-    name, statistic = what
-    total = math.fsum(found)
+    (name, statistic), total = what, math.fsum(found)
     value = total / len(found) if statistic == "mean" else total
     missing = max(0, rows - len(found))
     if missing and not close(stated, value):

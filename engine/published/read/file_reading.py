@@ -153,22 +153,21 @@ class FileReading:
             return  # the zeros of a failure are not measured
         times: dict[str, float] = {}
         sizes: dict[str, float] = {}
-        lost, counted = [], set()
+        lost = []
         for name, (value, path) in values.items():
             if names[name] not in numeric or (name in IDS and isinstance(value, list)):
                 continue
-            counted.add(names[name])
             counts = "count" if name in COUNTS or name in CONTEXTS else ""
             number = self.cells.number(value, path, "time" if is_time(name) else counts)
             if number is not None:
                 (times if is_time(name) else sizes)[name] = number
             else:
                 lost.append(name)
-        listed = (values[name] for name in IDS if name in values and names[name] not in counted)
-        ids = _first(self.cells.ids(*one) for one in listed)
+        listed = [name for name in IDS if name in values and name not in {*times, *sizes, *lost}]
+        ids = _first(self.cells.ids(*values[name]) for name in listed)
         text = _first(self.cells.of_type(str, "text", *values[name]) for name in TEXTS
                       if name in values)  # fmt: skip
-        if not times and not sizes and not lost and ids is None and text is None:
+        if not (times or sizes or lost) and ids is None and text is None:
             return
         words = {name: _first(row[key] for key in (names.get(name), name) if key in row
                               and isinstance(row[key], str)) or "" for name in WORDS}  # fmt: skip
@@ -176,23 +175,22 @@ class FileReading:
         if nested and words["model"]:
             self.claimed.setdefault(model, words["model"][:80])
         stated = _first(sizes.get(name) for name in COUNTS)
-        self.records.append(
-            AnswerRecord(
-                model=model,
-                sample=sample,
-                path=f"{where}.{model}" if nested else where,
-                group=self.form,
-                question=(words["question"] or words["query"])[:500],
-                times=times,
-                sizes=sizes,
-                tokens=len(ids) if stated is None and ids is not None else stated,
-                ids=ids,
-                text=text,
-                context=_first(sizes.get(name) for name in CONTEXTS),
-                lost=frozenset(name for name in lost if is_time(name)),
-                clip=words["event_data"][:200],
-            )
+        record = AnswerRecord(
+            model=model,
+            sample=sample,
+            path=f"{where}.{model}" if nested else where,
+            group=self.form,
+            question=(words["question"] or words["query"])[:500],
+            times=times,
+            sizes=sizes,
+            tokens=len(ids) if stated is None and ids is not None else stated,
+            ids=ids,
+            text=text,
+            context=_first(sizes.get(name) for name in CONTEXTS),
+            lost=frozenset(name for name in lost if is_time(name)),
+            clip=words["event_data"][:200],
         )
+        self.records.append(record)
         if model not in self.models:
             self.models.append(model)
 

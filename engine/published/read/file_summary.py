@@ -175,20 +175,19 @@ def frame(file: ResultFile, corrected: bool = True) -> pd.DataFrame:
     rows = []
     for record in file.corrected if corrected else file.records:
         time = record.ms("steps") or record.ms("decode")
-        rows.append(
-            {
-                "sample": record.sample,
-                "model": record.model,
-                **{f"{name} (ms)": _spent(record, name) for name in STAGES},
-                "total (ms)": record.ms("total"),
-                "new tokens": record.tokens,
-                "tok/s": 1000 * record.tokens / time if time and record.tokens else None,
-                "context": record.context,
-                "answer": record.text,
-                "corrected for": ", ".join(sorted(record.marks)),
-                "where": record.path,
-            }
-        )
+        row = {
+            "sample": record.sample,
+            "model": record.model,
+            **{f"{name} (ms)": _spent(record, name) for name in STAGES},
+            "total (ms)": record.ms("total"),
+            "new tokens": record.tokens,
+            "tok/s": 1000 * record.tokens / time if time and record.tokens else None,
+            "context": record.context,
+            "answer": record.text,
+            "corrected for": ", ".join(sorted(record.marks)),
+            "where": record.path,
+        }
+        rows.append(row)
     return pd.DataFrame(rows)
 
 

@@ -190,7 +190,7 @@ def _keys(value: Any, rows: bool = True) -> str:
         return "an empty object" if value == {} else f"only {quoted(value)}"
     names = [f"'{shown(brief(key, 40))}'" for key in value]
     more = f" and {len(names) - SHOWN_KEYS:,} more" if len(names) > SHOWN_KEYS else ""
-    listed = [value[name] for name in ("results", "samples") if value.get(name)]
-    first = f"; rows with {_keys(listed[0][0], False)}" if rows and isinstance(
-        next(iter(listed), None), list) else ""  # fmt: skip
+    listed, first = value.get("results") or value.get("samples"), ""
+    if rows and isinstance(listed, list) and listed:
+        first = f"; rows with {_keys(listed[0], False)}"
     return f"keys {', '.join(names[:SHOWN_KEYS])}{more}{first}"
