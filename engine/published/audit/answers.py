@@ -89,9 +89,13 @@ def beyond_window(file: ResultFile, record: AnswerRecord) -> Values | None:
     return {"context": record.context, "window": window}
 
 
+def _with_text(file: ResultFile, model: str) -> list[AnswerRecord]:
+    return [record for record in file.of(model) if record.text and record.text.strip()]
+
+
 @of_model
 def same_text(file: ResultFile, model: str) -> Hits:
-    answered = [record for record in file.of(model) if record.text and record.text.strip()]
+    answered = _with_text(file, model)
     samples = len({record.sample for record in answered})
     if samples >= 5 and len({record.text for record in answered}) == 1:
         text = str(answered[0].text).strip()[:40]
@@ -376,10 +380,7 @@ def capped(file: ResultFile) -> Hits:
             yield hit(records, 0, "" if others else first, tokens=cut.tokens, **figures, **words)
 
 
-@of_record(
-    of=lambda file, model: [r for r in file.of(model) if r.text and r.text.strip()],
-    least=lambda records: max(3, 0.8 * records),
-)
+@of_record(of=_with_text, least=lambda records: max(3, 0.8 * records))
 def begins_inside(_file: ResultFile, record: AnswerRecord) -> Values | None:
     """The text begins in lower case and later sentences begin with capitals."""
     text = (record.text or "").strip()
@@ -424,9 +425,8 @@ def acceptance_rows(file: ResultFile) -> Hits:
 
 
 def _possible(file: ResultFile) -> dict[str, set[int]]:
-    """By row, the match counts that its ids allow: by position or as a prefix, with or without the
-    prompt, and one more for a begin-of-text id (which has its own rule).  Rows without ids are
-    left out."""
+    """By row with ids, the match counts that they allow: by position or as a prefix, with or
+    without the prompt, and one more for a begin-of-text id, which has its own rule."""
     counts: dict[str, set[int]] = {}
     cut = {record.path for record in file.corrected if "sliced" in record.marks}
     for draft in answer_pairs.drafts(file):

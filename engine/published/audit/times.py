@@ -149,9 +149,8 @@ def summaries(file: ResultFile) -> Hits:
 
 @of_model
 def units(file: ResultFile, model: str) -> Hits:
-    """Some times are a thousand times the others: two units are mixed.  Compared are the total ms
-    per token, or the total ms if the model's tokens are not counted.  Records without a count, or
-    without a total and all stages, are left out."""
+    """Some totals are a thousand times the others, per token if the model's tokens are counted: two
+    units are mixed.  Records without a count, or without a total and all stages, are left out."""
     records = file.of(model, corrected=True)
     known = file.stages_of(model, corrected=True)
     counted = any(record.tokens for record in records)

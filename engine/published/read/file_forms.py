@@ -1,6 +1,5 @@
-"""The forms of published result files: the keys that identify each, and where its values are.  The
-schemas are described in docs/published-files.md, the forms are in file_forms.toml.  File names are
-not used.  Keys of nested objects are written with points: {"a": {"b": 1}} has the key "a.b"."""
+"""The forms of published result files (docs/published-files.md, file_forms.toml): the keys that
+identify each, not its name, and where its values are.  {"a": {"b": 1}} has the key "a.b"."""
 
 import re
 from collections.abc import Iterable, Mapping

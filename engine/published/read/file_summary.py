@@ -83,9 +83,8 @@ def models(file: ResultFile) -> dict[str, Figures]:
 def _figures(
     file: ResultFile, recorded: Sequence[AnswerRecord], corrected: Sequence[AnswerRecord]
 ) -> Figures:
-    """Means of other numbers; figures of ids and texts; tokens per second of decoding over all
-    records; how far totals are from their stages; of end-to-end times the speed-up of means,
-    acceptance over all drafts, equal texts.  Unknown ones are left out."""
+    """Means of other numbers; figures of ids, texts, decoding over all records, and totals beside
+    their stages; of end-to-end times speed-up, acceptance and equal texts.  Unknown: left out."""
     sizes = dict.fromkeys(key for record in recorded for key in record.sizes)
     found = {key: average(r.sizes.get(key) for r in recorded)["mean"] for key in sizes}
     ids = [record.ids for record in recorded if record.ids is not None]

@@ -82,11 +82,10 @@ def _wanted(model: str, claim: str) -> str | None:
 
 
 def foreign(claimed: str, model: str) -> bool:
-    """Whether the claimed name belongs to no known family, so that no rule about EventGPT,
-    Video-LLaVA or LLaVA-1.5 applies.  A key is not a name."""
-    return claimed != model and not any(
-        re.search(pattern, claimed.lower()) for pattern in PATTERNS.values()
-    )
+    """Whether the claimed name, which is more than the key, belongs to no known family, so that no
+    rule about EventGPT, Video-LLaVA or LLaVA-1.5 applies."""
+    found = (re.search(pattern, claimed.lower()) for pattern in PATTERNS.values())
+    return claimed != model and not any(found)
 
 
 def speaks_of_eventgpt(file: ResultFile) -> bool:
