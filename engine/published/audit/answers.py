@@ -39,7 +39,6 @@ PROBLEMS = {
     "whole": ("value", "not whole"),
     "empty": ("row", "without an answer"),
     "model": ("further model", "not read"),
-    "key": ("key", "not read"),
 }
 REPEATED, REPEATED_FROM = 0.8, 8
 FEW_PAIRS = 5
@@ -90,9 +89,13 @@ def beyond_window(file: ResultFile, record: AnswerRecord) -> Values | None:
     return {"context": record.context, "window": window}
 
 
+def _with_text(file: ResultFile, model: str) -> list[AnswerRecord]:
+    return [record for record in file.of(model) if record.text and record.text.strip()]
+
+
 @of_model
 def same_text(file: ResultFile, model: str) -> Hits:
-    answered = [record for record in file.of(model) if record.text and record.text.strip()]
+    answered = _with_text(file, model)
     samples = len({record.sample for record in answered})
     if samples >= 5 and len({record.text for record in answered}) == 1:
         text = str(answered[0].text).strip()[:40]
@@ -277,17 +280,16 @@ def sliced(file: ResultFile, model: str) -> Hits:
     if left := sum(record.path in lost for record in short):
         some = f"{added} except {left:,}" if left < len(short) else "Nothing was added"
         added = f"{some}: the number of missing ids is unknown, so such counts are left out"
-    text |= {"shown": count(int(tokens), "token"), "added": added}
-    compared = ""
+    text |= {"shown": count(int(tokens), "token"), "added": added, "compared": ""}
     every = answer_pairs.variants(file)
-    main, complete = every.get("main"), every.get("without_sliced")
+    main, whole = every.get("main"), every.get("without_sliced")
     if model == file.draft and main and main.rate:
-        compared = f" and are compared as recorded: {main.rate.value:.1%} of the ids match by "
-        compared += "position; without these answers no pair is left"
-        if complete and complete.rate:
-            rest = f"{complete.rate.value:.1%} in the {count(complete.pairs, 'pair')} without them"
-            compared = compared.replace("; without these answers no pair is left", f", {rest}")
-    yield hit(short, len(records), tokens=tokens, words=words, compared=compared, **text)
+        rest = "; without these answers no pair is left"
+        if whole and whole.rate:
+            rest = f", {whole.rate.value:.1%} in the {count(whole.pairs, 'pair')} without them"
+        match = f"{main.rate.value:.1%} of the ids match by position"
+        text["compared"] = f" and are compared as recorded: {match}{rest}"
+    yield hit(short, len(records), tokens=tokens, words=words, **text)
 
 
 @of_model
@@ -301,13 +303,10 @@ def prompt_counted(file: ResultFile, model: str) -> Hits:
         if any(ids[-len(corrected.ASSISTANT) :] != corrected.ASSISTANT for ids in prompts):
             until = ', up to the last image placeholder (no "ASSISTANT:" marks the start of the '
             until += "answer),"
-        before, after = (
-            average(one.tokens for one in some)["mean"] or 0.0 for some in (recorded, new)
-        )
+        before, after = (average(r.tokens for r in some)["mean"] or 0.0 for some in (recorded, new))
         figures = {"tokens_recorded": before, "tokens_corrected": after}
-        yield hit(
-            recorded, len(file.of(model)), prompt_ids=max(map(len, prompts)), until=until, **figures
-        )
+        longest = max(map(len, prompts))
+        yield hit(recorded, len(file.of(model)), prompt_ids=longest, until=until, **figures)
 
 
 @of_record(of=_without_prompt, most="tokens")
@@ -348,10 +347,8 @@ def bos_matched(file: ResultFile) -> Hits:
     matched, places = (sum(some[row].value for row in rows) for some in (stated, compared))
     if not counted or counted < 0.9 * len(rows) or places <= len(rows):
         return
-    ours, left = answer_pairs.acceptance(file), places - counted
-    where, other = "every sample", ""
-    if counted < len(rows):
-        where = share(counted, len(rows), "sample")
+    ours, left, other = answer_pairs.acceptance(file), places - counted, ""
+    where = share(counted, len(rows), "sample") if counted < len(rows) else "every sample"
     rate = ours.rate.value if ours and ours.rate else 0.0
     if ours and ours.compared != left:  # the tables of acceptance divide by another number
         other = f", {rate:.1%} of the {ours.compared:,} where both answers have an id"
@@ -383,10 +380,7 @@ def capped(file: ResultFile) -> Hits:
             yield hit(records, 0, "" if others else first, tokens=cut.tokens, **figures, **words)
 
 
-@of_record(
-    of=lambda file, model: [r for r in file.of(model) if r.text and r.text.strip()],
-    least=lambda records: max(3, 0.8 * records),
-)
+@of_record(of=_with_text, least=lambda records: max(3, 0.8 * records))
 def begins_inside(_file: ResultFile, record: AnswerRecord) -> Values | None:
     """The text begins in lower case and later sentences begin with capitals."""
     text = (record.text or "").strip()
@@ -431,9 +425,8 @@ def acceptance_rows(file: ResultFile) -> Hits:
 
 
 def _possible(file: ResultFile) -> dict[str, set[int]]:
-    """By row, the match counts that its ids allow: by position or as a prefix, with or without the
-    prompt, and one more for a begin-of-text id (which has its own rule).  Rows without ids are
-    left out."""
+    """By row with ids, the match counts that they allow: by position or as a prefix, with or
+    without the prompt, and one more for a begin-of-text id, which has its own rule."""
     counts: dict[str, set[int]] = {}
     cut = {record.path for record in file.corrected if "sliced" in record.marks}
     for draft in answer_pairs.drafts(file):

@@ -1,6 +1,5 @@
-"""What the audit finds, and how the hits of a check become findings.  The rules and their sentences
-are in rules.toml.  A check is a function that yields hits; the numbers among a hit's values are the
-figures of its finding."""
+"""How the hits of checks become findings, with the sentences of rules.toml.  A check is a function
+that yields hits; the numbers among a hit's values are the figures of its finding."""
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, field

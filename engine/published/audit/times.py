@@ -1,6 +1,5 @@
 """Checks of times and of what is computed from them: warm-ups, totals, stages that are missing or
-were never measured, units, rates, speed-ups and cost ratios.  rules.toml says what each one looks
-for.
+were never measured, units, rates, speed-ups and cost ratios (their sentences: rules.toml).
 
 A total is a key that the form of the file declares as one, or whose name says so.  It omits stages
 if in most records it equals the sum of the stages without the same one, or without the same ones in
@@ -32,6 +31,7 @@ from engine.published.read.who_answered import KEY_FAMILY
 from engine.quoting import precise_ms
 
 Stages = Mapping[str, float]  # a record's stages in ms by their keys
+Figures = dict[str, float]
 TOLERANCE = 0.02
 MOST = 0.8  # of the records have to agree
 CLOSE = 0.002  # of a total: files round to three or four digits
@@ -63,9 +63,13 @@ def warm_up(file: ResultFile, model: str) -> Hits:
         first, usual = records[0].times[key], statistics.median(others)
         mean, rest = statistics.fmean([first, *others]), statistics.fmean(others)
         words = {"took": _ms(key, first), "usual": _ms(key, usual), "key": key}
-        figures = {"first": first, "median_of_rest": usual, "mean": mean}
-        longer = f"{mean / rest:.2f}"
-        yield hit(records[:1], mean_without_first=rest, longer=longer, **figures, **words)
+        figures = {
+            "mean_without_first": rest,
+            "first": first,
+            "median_of_rest": usual,
+            "mean": mean,
+        }
+        yield hit(records[:1], longer=f"{mean / rest:.2f}", **figures, **words)
 
 
 def _ms(key: str, value: float) -> str:
@@ -121,10 +125,7 @@ def summary_placeholder(file: ResultFile) -> Hits:
 @of_file
 def summaries(file: ResultFile) -> Hits:
     """A figure of the summary does not follow from its rows; totals that the rows cut short have a
-    rule of their own.
-
-    An acceptance cannot be checked against rows whose own acceptance is wrong.
-    """
+    rule of their own.  An acceptance cannot be checked against rows that state a wrong one."""
     explained = {one.path for hit in SEARCHES["summary_left_out"](file) for one in hit.concerned}
     short = {  # totals of rows, which may be the wrong side
         (model, name)
@@ -133,7 +134,7 @@ def summaries(file: ResultFile) -> Hits:
         for name in (one.key, one.key.removesuffix("_time"))
     }
     wrong = [
-        (claim, claim.rows)
+        claim
         for claim in file.claims
         if claim.rows is not None
         and not close(claim.stated, claim.rows)
@@ -141,16 +142,15 @@ def summaries(file: ResultFile) -> Hits:
         and (claim.model, statistic_of(_last(claim.path))[0]) not in short
     ]
     if any(acceptance_rows(file)):
-        wrong = [one for one in wrong if not re.search("accept|match", _last(one[0].path))]
-    for claim, rows in wrong[:20]:  # of a summary that are listed
-        yield hit([claim], claim=claim, stated=claim.stated, rows=rows)
+        wrong = [claim for claim in wrong if not re.search("accept|match", _last(claim.path))]
+    for claim in wrong[:20]:  # of a summary that are listed
+        yield hit([claim], claim=claim, stated=claim.stated, rows=claim.rows)
 
 
 @of_model
 def units(file: ResultFile, model: str) -> Hits:
-    """Some times are a thousand times the others: two units are mixed.  Compared are the total ms
-    per token, or the total ms if the model's tokens are not counted.  Records without a count, or
-    without a total and all stages, are left out."""
+    """Some totals are a thousand times the others, per token if the model's tokens are counted: two
+    units are mixed.  Records without a count, or without a total and all stages, are left out."""
     records = file.of(model, corrected=True)
     known = file.stages_of(model, corrected=True)
     counted = any(record.tokens for record in records)
@@ -303,8 +303,8 @@ def _is(stated: float, value: float, slack: float) -> bool:
 def _fits(stated: float, stages: Stages, missing: Sequence[str], slack: float) -> bool:
     """Whether the stated time is the sum of the other stages."""
     rest = {key: value for key, value in stages.items() if key not in missing}
-    whole = rest and len(rest) + len(missing) == len(stages)
-    return bool(whole) and _is(stated, _sum(rest), slack)
+    whole = len(rest) + len(missing) == len(stages)
+    return bool(rest) and whole and _is(stated, _sum(rest), slack)
 
 
 def _names_total(key: str) -> bool:
@@ -323,9 +323,8 @@ def per_token(file: ResultFile, model: str) -> Hits:
         wrong = [row for row in judged if not row[2][0]]
         if len(wrong) >= max(FEW, MOST * len(judged)):
             record, some, (_, partial) = wrong[0]
-            words = {"key": key, "tokens": f"{record.tokens:,.0f}", "fits": "none of its times"}
-            if partial:
-                words["fits"] = f"the time of {', '.join(partial)} only"
+            fits = f"the time of {', '.join(partial)} only" if partial else "none of its times"
+            words = {"key": key, "tokens": f"{record.tokens:,.0f}", "fits": fits}
             records, stated = (row[0] for row in wrong), _value(record, key)
             yield hit(records, len(judged), stated=stated, implied_ms=some[0], **words)
 
@@ -354,7 +353,7 @@ def _fit(record: AnswerRecord, spans: Sequence[float]) -> tuple[bool, tuple[str,
         return None
 
     def is_close(time: float, slack: float) -> bool:
-        return any(abs(span - time) <= slack * time for span in spans)
+        return any(_is(time, span, slack) for span in spans)
 
     sums = {some: math.fsum(stages[key] for key in some) for some in in_a_row(stages)}
     others = (some for some in sums if not decodes & {*some} and is_close(sums[some], NEAR))
@@ -381,13 +380,12 @@ def impossible(file: ResultFile) -> Hits:
                 rows.append((figure, (alone / figure.value, prefill, draft, alone, figure.value)))
         wrong = [row for row in rows if row[1][0] < (1 - NEAR) * min(row[1][1:3])]
         if len(wrong) >= max(FEW, MOST * len(rows)):
-            means = [
-                statistics.fmean(column) for column in zip(*(t for _, t in wrong), strict=True)
-            ]
-            quote, figures = _stated_or_mean(file, last, name, means[4])
-            figures |= {"implied_ms": means[0], "prefill_ms": means[1], "draft_ms": means[2]}
-            usual = precise_ms(means[3])
-            yield hit((figure for figure, _ in wrong), quote=quote, alone=usual, **figures)
+            columns = zip(*(times for _, times in wrong), strict=True)
+            implied, prefill_ms, draft_ms, alone_ms, mean = map(statistics.fmean, columns)
+            quote, figures = _stated_or_mean(file, last, name, mean)
+            figures |= {"implied_ms": implied, "prefill_ms": prefill_ms, "draft_ms": draft_ms}
+            words = {"quote": quote, "alone": precise_ms(alone_ms)}
+            yield hit((figure for figure, _ in wrong), **words, **figures)
 
 
 def _longest(record: AnswerRecord) -> float | None:
@@ -396,9 +394,7 @@ def _longest(record: AnswerRecord) -> float | None:
     return max((time for time in (stages, record.ms("total")) if time is not None), default=None)
 
 
-def _stated_or_mean(
-    file: ResultFile, key: str, name: str, mean: float
-) -> tuple[str, dict[str, float]]:
+def _stated_or_mean(file: ResultFile, key: str, name: str, mean: float) -> tuple[str, Figures]:
     """A speed-up in words and as a figure: the summary's, otherwise the mean of the rows."""
     for claim in file.claims:
         if statistic_of(claim.path.rsplit(".", 1)[-1]) == (key, "mean"):
@@ -409,32 +405,30 @@ def _stated_or_mean(
 @of_file
 def both_models(file: ResultFile) -> Hits:
     """Group D: the speed-up is against both models one after the other, not the target alone."""
-    totals = [
+    totals = (
         {r.row: r.times["total_time"] for r in file.of(model) if "total_time" in r.times}
-        for model in (file.draft, file.target)
-    ]
+        for model in (file.target, file.draft)
+    )
     names = ("parallel.parallel_speedup", "parallel.wall_clock_total")
-    means = _means(*totals, *(_values(file, name) for name in names))
-    if not means or min(means[1:]) <= 0:
+    means = _means(file, names, *totals)
+    if not means or min(means[:3]) <= 0:
         return
-    draft, mean, stated, wall = means
+    stated, wall, mean, draft = means
     if abs(stated / (mean / wall) - 1) <= NEAR:
         return
     problem = "does not follow from the rows"
     if abs(stated / ((mean + draft) / wall) - 1) <= NEAR:
         problem = "divides the time of both models in sequence by the parallel time"
-    quote, named = _stated_or_mean(file, "parallel_speedup", "parallel speed-up", stated)
-    named["against_target_alone"] = mean / wall
-    figures = file.by_row(names[0]).values()
-    yield hit(figures, quote=quote, problem=problem, **named)
+    quote, figures = _stated_or_mean(file, "parallel_speedup", "parallel speed-up", stated)
+    figures["against_target_alone"] = mean / wall
+    yield hit(file.by_row(names[0]).values(), quote=quote, problem=problem, **figures)
 
 
 @of_file
 def without_draft(file: ResultFile) -> Hits:
-    names = ("sd_time_ms", "egpt_draft_ms", "vl_time_ms")
-    parts = ("vl_prefill_ms", "vl_verify_ms", "vl_decode_ms")
-    every = [_values(file, name) for name in (*names, *parts, "egpt_prefill_ms")]
-    means = _means(*every) or [*_means(*every[:-1]), 0.0]
+    names = ("sd_time_ms", "egpt_draft_ms", "vl_time_ms",
+             "vl_prefill_ms", "vl_verify_ms", "vl_decode_ms")  # fmt: skip
+    means = _means(file, (*names, "egpt_prefill_ms")) or [*_means(file, names), 0.0]
     if not means[1:] or min(means[:3]) <= 0:
         return
     spent, drafting, alone, *stages, prefill = means
@@ -452,12 +446,10 @@ def without_draft(file: ResultFile) -> Hits:
     yield hit(stated, quote=quote.removesuffix(","), own=f"{own:,.0f}", **figures)
 
 
-def _values(file: ResultFile, name: str) -> dict[str, float]:
-    return {row: figure.value for row, figure in file.by_row(name).items()}
-
-
-def _means(*columns: Mapping[str, float]) -> list[float]:
-    """Means of values by row, over the rows that have all of them; [] if no row has."""
+def _means(file: ResultFile, names: Iterable[str], *others: Mapping[str, float]) -> list[float]:
+    """Means of figures and others by row, over the rows that have all of them; [] if no row has."""
+    figures = [{row: one.value for row, one in file.by_row(name).items()} for name in names]
+    columns = [*figures, *others]
     rows = set.intersection(*map(set, columns))
     return [statistics.fmean(values[row] for row in rows) for values in columns if rows]
 
@@ -465,18 +457,14 @@ def _means(*columns: Mapping[str, float]) -> list[float]:
 @of_file
 def cost_ratios(file: ResultFile) -> Hits:
     claims = [claim for claim in file.claims if _COST_RATIO.search(claim.path)]
-    totals = [key for key, part in file.group.stages.items() if part == "total"]
-    draft, target = (
-        [r.times[key] for r in file.of(model) for key in totals if key in r.times]
-        for model in (file.draft, file.target)
-    )
-    if not claims or claims[0].stated <= 0 or sum(draft) <= 0 or sum(target) <= 0:
+    alone = answer_pairs.ratio_of_means(file, lambda record: record.ms("total"), corrected=False)
+    if not claims or claims[0].stated <= 0 or not alone:
         return
     ours, work = answer_pairs.acceptance(file), answer_pairs.work(file)
     ratio = ours.cost_ratio if ours else None
     if ratio is None and work:
         ratio = 1 / work.per_token  # over the pairs that have both times
-    claim, whole = claims[0], statistics.fmean(draft) / statistics.fmean(target)
+    claim, whole = claims[0], 1 / alone
     if abs(claim.stated / whole - 1) > (0.1 if ratio else NEAR):
         return
     closer = ratio and abs(math.log(claim.stated / whole)) < abs(math.log(claim.stated / ratio))
@@ -505,5 +493,5 @@ def unequal(file: ResultFile) -> Hits:
             named = f" ({cut.named})" if cut.named else ""
             words["cuts"] += f"; {name_of(file, model)} is limited to {cut.tokens:,} tokens{named}"
             figures[f"cut_{model}"] = cut.tokens
-    records = [*file.of(file.draft), *file.of(file.target)]
+    records = (*file.of(file.draft), *file.of(file.target))
     yield hit(records, ratio=work.ratio, **figures, **words)

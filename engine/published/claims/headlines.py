@@ -1,14 +1,13 @@
-"""Three published claims about EventGPT beside the evidence of imported files, and the parts of the
-difference of two models' mean totals.
+"""Three claims of the benchmark's design documents about EventGPT beside the evidence of imported
+files, and the parts of the difference of two models' mean totals.
 
-The claims come from the benchmark's design documents.  A ratio is the other model's time divided by
-EventGPT's: the ratio of means, and the median over clips (each clip counts once, by the median of
-its samples) with its exact interval.  A ratio whose units are in doubt is no evidence.
+A ratio is the other model's time divided by EventGPT's: the ratio of means, and the median over
+clips (each counts once, by the median of its samples) with its exact interval.
 """
 
 import math
 import statistics
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Literal, NamedTuple
 
@@ -27,7 +26,6 @@ NOTED, OF_ANSWERS = ("label", "one_image", "failures"), ("degenerate", "capped")
 LIMITS = ("max_new_tokens", "max_tokens")
 IMPLAUSIBLE = 100.0  # times as fast: mixed seconds and milliseconds are more likely
 ClaimOutcome = Literal["supported", "not supported", "cannot be judged"]
-ClaimTime = Callable[[AnswerRecord], float | None]
 ROUNDING_MS = 0.05  # less is not shown
 Parts = dict[str, float]  # ms by part of a run
 # a part that one model does not time separately -> the parts that may include it
@@ -50,7 +48,7 @@ class PublishedClaim(NamedTuple):
     words: str
     stated: float
     what: str  # the time that it is about
-    time: ClaimTime
+    time: answer_pairs.TimeOf
 
 
 CLAIMS = (
@@ -63,13 +61,10 @@ CLAIMS = (
 
 @dataclass(frozen=True)
 class Evidence:
-    """One file's evidence for a claim.
-
-    samples: the pairs of answers, 0 if the file has means only; clips: how many clips they are of.
-    recorded, corrected: the ratio of the means.  paired: the median over clips with its interval,
-    None for fewer than MIN_CLUSTERS clips.  notes: what makes the ratio hard to interpret.
-    doubted: its units are implausible, so the verdict does not count it.
-    """
+    """One file's evidence for a claim.  samples: the pairs of answers, 0 if it has means only;
+    clips: how many clips they are of.  recorded, corrected: the ratio of the means.  paired: the
+    median over clips with its interval, None for fewer than MIN_CLUSTERS clips.  notes: what makes
+    the ratio hard to interpret.  doubted: its units are implausible, so no verdict counts it."""
 
     file: str
     other: str
@@ -135,8 +130,7 @@ def headlines(files: Iterable[ResultFile], corrected: bool = True) -> tuple[Head
         outcome: ClaimOutcome = "cannot be judged"
         if len(set(held)) == 1:
             outcome = "supported" if held[0] else "not supported"
-        name, words, stated, *_ = claim
-        made.append(Headline(name, words, stated, tuple(evidence), verdict, without, outcome))
+        made.append(Headline(*claim[:3], tuple(evidence), verdict, without, outcome))
     return tuple(made)
 
 
@@ -156,7 +150,7 @@ def _evidence(file: ResultFile, claim: PublishedClaim, corrected: bool) -> Evide
         return "has answers of one model only"
     if not speaks_of_eventgpt(file):
         return "a model other than EventGPT or its comparison models answered"
-    recorded = _ratio_of_means(file, claim.time, corrected=False)
+    recorded = answer_pairs.ratio_of_means(file, claim.time, corrected=False)
     times = (
         (mine.source, claim.time(other), claim.time(mine))
         for mine, other in answer_pairs.matched(file, file.draft, file.target, corrected)
@@ -165,14 +159,13 @@ def _evidence(file: ResultFile, claim: PublishedClaim, corrected: bool) -> Evide
     if recorded is None or not pairs:
         return _untimed(file, claim, [any(map(claim.time, records)) for records in both])
     clips, ratios = zip(*pairs, strict=True)
-    enough = len(set(clips)) >= MIN_CLUSTERS
-    doubt = _doubt(file, recorded)
+    enough, doubt = len(set(clips)) >= MIN_CLUSTERS, _doubt(file, recorded)
     return Evidence(
         file=file.name,
         other=named(file, file.target, corrected),
         samples=len(pairs),
         recorded=recorded,
-        corrected=_ratio_of_means(file, claim.time, corrected=True),
+        corrected=answer_pairs.ratio_of_means(file, claim.time, corrected=True),
         paired=median_interval(ratios, clips, ratios=True) if enough else None,
         notes=(*doubt, *_notes(file, claim.name, corrected)),
         clips=len(set(clips)),
@@ -214,17 +207,6 @@ def _of_means(file: ResultFile) -> Evidence | None:
     doubt, other = _doubt(file, ratio), NAMES["video_llava"]
     notes = [*doubt, *notes, *_findings(file, (*NOTED, *OF_ANSWERS))]
     return Evidence(file.name, other, 0, ratio, None, None, tuple(notes), doubted=bool(doubt))
-
-
-def _ratio_of_means(file: ResultFile, time: ClaimTime, corrected: bool) -> float | None:
-    """The target's mean time divided by the draft's, each over all records with a time."""
-    slow, fast = (
-        [value for record in file.of(model, corrected) if (value := time(record)) is not None]
-        for model in (file.target, file.draft)
-    )
-    if not slow or not fast or sum(fast) <= 0:
-        return None
-    return statistics.fmean(slow) / statistics.fmean(fast)
 
 
 def _doubt(file: ResultFile, ratio: float) -> tuple[str, ...]:
@@ -280,9 +262,8 @@ def _ratios(file: ResultFile, tokens: float, per_token: float) -> str:
 
 @dataclass(frozen=True)
 class Waterfall:
-    """From the other model's mean total to EventGPT's; the parts add up to the difference.  parts:
-    milliseconds per sample that EventGPT saves (negative: it takes longer).  per_token_ratio counts
-    the tokens that the decoding times cover."""
+    """From the other model's mean total to EventGPT's; the parts, the ms that EventGPT saves per
+    sample, add up to the difference.  per_token_ratio counts the tokens that decoding covers."""
 
     slow: str
     fast: str
@@ -300,10 +281,8 @@ class Waterfall:
         worst = max(sizes, default=0.0)
         if worst <= whole:
             return ""
-        return (
-            f"These counts and times give implausible parts: {sizes[worst]!r} alone would be "
-            f"{worst:,.0f} ms of a total of {whole:,.0f} ms."
-        )
+        alone = f"{sizes[worst]!r} alone would be {worst:,.0f} ms of a total of {whole:,.0f} ms"
+        return f"These counts and times give implausible parts: {alone}."
 
 
 def named(file: ResultFile, model: str, corrected: bool, key: bool = False) -> str:
@@ -319,13 +298,8 @@ def named(file: ResultFile, model: str, corrected: bool, key: bool = False) -> s
 
 
 def waterfall(file: ResultFile, corrected: bool = True) -> Waterfall | None:
-    """The parts of the difference of the mean totals, over all records of both models.
-
-    Decoding is split at EventGPT's own speed: fewer tokens first, then time per token.  If one
-    model does not time a stage separately, the stage is compared together with the stage that
-    includes it, or is a part of one model only.  "unaccounted" is total minus stages.  None if
-    totals, stages or token counts of either model are missing.
-    """
+    """The parts of the difference of the mean totals, over all records of both models (PARTS of the
+    report says what they are); None if totals, stages or token counts of either are missing."""
     if not file.draft or file.status != "ok":
         return None
     fast, slow = (_means(file, model, corrected) for model in (file.draft, file.target))
@@ -343,14 +317,13 @@ def waterfall(file: ResultFile, corrected: bool = True) -> Waterfall | None:
         saved[name] = theirs.get(part, 0.0) - mine.get(part, 0.0)
     per_token = None
     counts = [answer_pairs.covered(file, tokens) for tokens in (slow_tokens, fast_tokens)]
-    decode_slow, decode_fast = theirs.get("decode"), mine.get("decode")
-    if decode_slow is not None and decode_fast is not None:
+    if "decode" in saved:  # of both models
         whole = saved.pop("decode")
-        if decode_slow and decode_fast and min(counts) > 0:
-            each = decode_fast / counts[1]
-            per_token = decode_slow / counts[0] / each
+        if theirs["decode"] and mine["decode"] and min(counts) > 0:
+            each = mine["decode"] / counts[1]
+            per_token = theirs["decode"] / counts[0] / each
             saved["fewer tokens"] = (slow_tokens - fast_tokens) * each
-            saved["time per token"] = decode_slow - counts[0] * each
+            saved["time per token"] = theirs["decode"] - counts[0] * each
         else:
             saved["decode"] = whole
     rest = theirs_ms - mine_ms - math.fsum(saved.values())

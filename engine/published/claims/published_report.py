@@ -1,6 +1,5 @@
-"""The documents of published result files: the report, and the parts that pages show alone.  A part
-with a parameter `corrected` names models and shows ratios as recorded or corrected; tables of
-stages have both."""
+"""The documents of published result files: the report, and the parts that pages show alone.  Their
+parameter `corrected` concerns ratios and the names of models; tables of stages have both values."""
 
 from collections.abc import Callable, Mapping, Sequence
 
@@ -64,15 +63,17 @@ def blocks(files: Sequence[ResultFile]) -> list[Block]:
             found[file.name + way] = one
     acceptances = acceptance_table("file", found)
     about: list[Block] = [Heading(3, "EventGPT's answers as drafts"), Paragraph(ACCEPTANCE)]
-    rules = [{one.rule for one in audit(file)} for file in usable]
-    unknown = []  # what a set of files leaves open, each with the files that it concerns
-    for sentence, concerns in _POINTS:
-        pairs = zip(usable, rules, strict=True)
-        if names := [file.name for file, broken in pairs if concerns(file, broken)]:
-            which = ", ".join(names)
-            if len(names) > NAMED or len(names) == len(usable) > 1:
-                which = f"{len(names):,} of {len(usable):,} files"
-            unknown.append(f"{sentence} ({which}).")
+    concerned: dict[str, list[str]] = {}
+    for file in usable:
+        for point, is_open in _open_points(file).items():
+            concerned.setdefault(point, []).extend([file.name] if is_open else [])
+    unknown = []
+    for point, names in concerned.items():
+        which = ", ".join(names)
+        if len(names) > NAMED or len(names) == len(usable) > 1:
+            which = f"{len(names):,} of {len(usable):,} files"
+        if names:
+            unknown.append(f"{point} ({which}).")
     return [
         Heading(1, TITLE),
         Bullets(tuple(claim.judged for claim in claims)),
@@ -114,17 +115,14 @@ def files_table(files: Sequence[ResultFile], corrected: bool = True) -> Table:
     for file in files:
         names = list(dict.fromkeys(named(file, model, corrected) for model in file.models))
         more = f" and {len(names) - 2} more" if len(names) > 2 else ""
-        severities = [one.severity for one in audit(file)]
-        numbers = (
-            amount(file.samples, file.clips),
-            f"{len(file.failures):,}",
-            " / ".join(f"{severities.count(level):,}" for level in SEVERITIES),
-        )
-        known = file.status != "unknown"
         models = "; ".join(names[:2]) + more  # a name may hold a comma
-        group = str(file.group) if known else "unknown"
-        cells = (file.name, group, STATUS[file.status], models or NONE)
-        rows.append((*cells, *(numbers if known else [NONE] * len(numbers))))
+        group, numbers = "unknown", (NONE, NONE, NONE)
+        if file.status != "unknown":
+            severities = [one.severity for one in audit(file)]
+            found = " / ".join(f"{severities.count(level):,}" for level in SEVERITIES)
+            records, failed = amount(file.samples, file.clips), f"{len(file.failures):,}"
+            group, numbers = str(file.group), (records, failed, found)
+        rows.append((file.name, group, STATUS[file.status], models or NONE, *numbers))
     return Table(
         "records: samples with an answer; failed: samples that the file lists as failed; findings: "
         "errors / warnings / notes.",
@@ -204,16 +202,11 @@ def comparison_name(draft: str, target: str, kind: str) -> str:
 
 
 def stated_table(files: Sequence[ResultFile], corrected: bool = True) -> list[Table]:
-    rows = [
-        (
-            file.name,
-            one.path,
-            percent(one.stated),
-            "no ids" if one.rows is None else percent(one.rows),
-        )
-        for file in files
-        for one in answer_pairs.stated(file, corrected)
-    ]
+    rows = []
+    for file in files:
+        for one in answer_pairs.stated(file, corrected):
+            match = "no ids" if one.rows is None else percent(one.rows)
+            rows.append((file.name, one.path, percent(one.stated), match))
     caption = "Stated acceptance beside the position match of the ids"
     return _table(("file", "place in the file", "stated", "position match"), rows, 2, caption)
 
@@ -267,45 +260,31 @@ def _ms(key: str, value: float | None) -> str:
     return NONE if value is None else precise(milliseconds(key, value))
 
 
-def _has_answers(file: ResultFile) -> bool:
-    return any(record.ids or record.text for record in file.records)
-
-
-def _is_without_contexts(file: ResultFile) -> bool:
-    mine = [r.context for r in file.records if KEY_FAMILY.get(r.model) == "eventgpt"]
-    return bool(mine) and not any(mine)
-
-
-def _lacks_vision(file: ResultFile) -> bool:
-    """Whether a model has times but none of the vision tower."""
+def _open_points(file: ResultFile) -> dict[str, bool]:
+    """What a file can leave open, and whether it does."""
+    rules = {one.rule for one in audit(file)}
+    answers = any(record.ids or record.text for record in file.records)
+    one_image = "one_image" in rules  # then EventGPT's answers differ from those of generate()
+    contexts = [r.context for r in file.records if KEY_FAMILY.get(r.model) == "eventgpt"]
     timed = (
         {file.group.stages.get(key) for r in file.of(model, corrected=True) for key in r.times}
         for model in file.models
     )
-    return any(parts and "vision" not in parts for parts in timed)
-
-
-# The finding "one_image": EventGPT's answers in such a file are known to differ from generate().
-_POINTS: tuple[tuple[str, Callable[[ResultFile, set[str]], bool]], ...] = (
-    ("Which checkpoint answered, if only the label names the model: such names are shown as "
-     "claimed",
-     lambda file, _: any(one.family is None for one in file.identities.values())),
-    ("How many event images EventGPT got, because no context is recorded",
-     lambda file, _: _is_without_contexts(file)),
-    ("Whether the answers equal those of generate(), because no file has both for one input",
-     lambda file, rules: _has_answers(file) and "one_image" not in rules),
-    ("Whether the other model's answers equal those of generate(); EventGPT's cannot, because "
-     "it got one event image",
-     lambda file, rules: _has_answers(file) and "one_image" in rules),
-    ("Whether outputs were sampled, and with which seed, because the settings do not say",
-     lambda file, _: not {"do_sample", "temperature", "seed"}
-        & {key.rsplit(".", 1)[-1] for key in file.config}),
-    ("The natural length and time of answers that a limit stopped",
-     lambda _, rules: "capped" in rules),
-    ("The time of the vision tower, which is measured for one model only or as part of a longer "
-     "time",
-     lambda file, _: _lacks_vision(file)),
-    ("The speed-up of drafting over several cycles, because finished answers show only the "
-     "first cycle",
-     lambda file, _: answer_pairs.acceptance(file) is not None),
-)  # fmt: skip
+    told = {"do_sample", "temperature", "seed"} & {key.rsplit(".", 1)[-1] for key in file.config}
+    return {
+        "Which checkpoint answered, if only the label names the model: such names are shown as "
+        "claimed": any(one.family is None for one in file.identities.values()),
+        "How many event images EventGPT got, because no context is recorded": bool(contexts)
+        and not any(contexts),
+        "Whether the answers equal those of generate(), because no file has both for one "
+        "input": answers and not one_image,
+        "Whether the other model's answers equal those of generate(); EventGPT's cannot, because "
+        "it got one event image": answers and one_image,
+        "Whether outputs were sampled, and with which seed, because the settings do not "
+        "say": not told,
+        "The natural length and time of answers that a limit stopped": "capped" in rules,
+        "The time of the vision tower, which is measured for one model only or as part of a longer "
+        "time": any(parts and "vision" not in parts for parts in timed),
+        "The speed-up of drafting over several cycles, because finished answers show only the "
+        "first cycle": answer_pairs.acceptance(file) is not None,
+    }

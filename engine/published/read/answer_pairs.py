@@ -11,7 +11,7 @@ different units.
 import math
 import re
 import statistics
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from typing import NamedTuple
 
 from engine.analysis.acceptance import GAMMA, Acceptance, Pair, analyse
@@ -19,9 +19,7 @@ from engine.published.read.cells import is_number
 from engine.published.read.file_forms import Part
 from engine.published.read.record_types import EOS, AnswerRecord, Claim, ResultFile
 
-# How two models are compared: "" with corrected ids, "recorded", "raw" (recorded ids without
-# times), "whole" (without answers whose first ids are missing), "shifted" (against the target from
-# its second id, for a draft that begins later).
+TimeOf = Callable[[AnswerRecord], float | None]  # ms of a part of a run
 
 
 def matched(
@@ -39,28 +37,27 @@ def matched(
 
 
 def pairs_of(file: ResultFile, draft: str, target: str, way: str = "") -> tuple[Pair, ...]:
-    """The pairs of two models by sample and question, in the draft's order."""
+    """The pairs of two models by sample and question, in the draft's order.  way: "" with corrected
+    ids, "recorded", "raw" (recorded ids without times), "whole" (without answers whose first ids
+    are missing), "shifted" (against the target from its second id)."""
     sliced = {r.key for r in file.corrected if way == "whole" and "sliced" in r.marks}
     made = []
     for record, other in matched(file, draft, target, way not in ("recorded", "raw")):
         if record.ids is None or other.ids is None or record.key in sliced:
             continue
-        mine, theirs = record.decoding(), other.decoding()
-        timed = way != "raw" and mine and theirs and mine[0] == theirs[0]  # of the same parts
-        made.append(
-            Pair(
-                record.sample,
-                record.ids,
-                other.ids[1:] if way == "shifted" else other.ids,
-                record.question,
-                mine[1] if mine and timed else None,
-                theirs[1] if theirs and timed else None,
-                record.tokens,
-                other.tokens,
-                record.clip,
-            )
-        )
+        ids = other.ids[1:] if way == "shifted" else other.ids
+        timed = None if way == "raw" else _decoding(record, other)
+        times: tuple[float | None, float | None] = timed[1:] if timed else (None, None)
+        tokens = record.tokens, other.tokens
+        pair = Pair(record.sample, record.ids, ids, record.question, *times, *tokens, record.clip)
+        made.append(pair)
     return tuple(made)
+
+
+def _decoding(mine: AnswerRecord, other: AnswerRecord) -> tuple[Part, float, float] | None:
+    """(part, ms of each) of decoding; None unless both have a time of the same part."""
+    fast, slow = mine.decoding(), other.decoding()
+    return (*fast, slow[1]) if fast and slow and fast[0] == slow[0] else None
 
 
 def drafts(file: ResultFile) -> tuple[str, ...]:
@@ -84,12 +81,9 @@ def acceptance(
 
 
 def variants(file: ResultFile, gamma: int = GAMMA, corrected: bool = True) -> dict[str, Acceptance]:
-    """Every comparison that a file allows, by name.
-
-    "main"; "raw": ids including the prompt; "without_sliced": without answers whose first ids are
-    missing; for each further draft its name, and NAME_shifted: against the target from its second
-    id.  Recorded: one per draft, by its name.
-    """
+    """Every comparison that a file allows, by name: "main"; "raw": ids including the prompt;
+    "without_sliced": without answers whose first ids are missing; for each further draft its name,
+    and NAME_shifted: against the target from its second id.  Recorded: one per draft by name."""
     names = drafts(file)
     marks = {mark for record in file.corrected for mark in record.marks}
     kinds = {name: (name, "recorded") for name in names}
@@ -126,11 +120,9 @@ _LIMIT = re.compile(r"(?i)(?=.*(max|limit|gamma)).*(tok|draft|length|gamma)")
 
 
 class LengthCut(NamedTuple):
-    """Answers of a model that stop at the same length without an end-of-text id.
-
-    answers: the number of records with a length.  named: the setting with this value, "" for none.
-    ended: whether ids show that the answers have no end.
-    """
+    """Answers of a model that stop at the same length without an end-of-text id.  answers: how many
+    records have a length.  named: the setting with this value, "" for none.  ended: whether ids
+    show that the answers have no end."""
 
     tokens: int
     records: tuple[AnswerRecord, ...]
@@ -140,9 +132,8 @@ class LengthCut(NamedTuple):
 
 
 class Work(NamedTuple):
-    """The target's time divided by the draft's, over all pairs: tokens x time per token.  per_token
-    counts the tokens that the time covers (see `covered`).  If this is one less than all tokens,
-    the product differs slightly from the ratio."""
+    """The target's time divided by the draft's, over all pairs: tokens x time per token, roughly,
+    because per_token counts the tokens that the time covers (see `covered`)."""
 
     part: Part
     ratio: float
@@ -151,12 +142,9 @@ class Work(NamedTuple):
 
 
 def cut(file: ResultFile, model: str) -> LengthCut | None:
-    """The answers that a limit stopped: at least a fifth and three of them have the greatest
-    length and no EOS.
-
-    Without ids the length must be a setting of the file.  With ids but without such a setting,
-    three different answers or all answers must stop there, because equal texts have equal ends.
-    """
+    """The answers that a limit stopped: at least a fifth and three of them have the greatest length
+    and no EOS.  Without ids the length must be a setting of the file.  With ids but without such a
+    setting, three different answers or all must stop there: equal texts have equal ends."""
     records = file.of(model, corrected=True)
     with_ids = any(record.ids for record in records)
     sized = [(len(r.ids or ()) if with_ids else r.tokens or 0.0, r) for r in records]
@@ -174,10 +162,20 @@ def cut(file: ResultFile, model: str) -> LengthCut | None:
     return LengthCut(int(most), tuple(ended), len(lengths), named, with_ids)
 
 
+def ratio_of_means(file: ResultFile, time: TimeOf, corrected: bool) -> float | None:
+    """The target's mean time divided by the draft's, each over all records with a time."""
+    slow, fast = (
+        [value for record in file.of(model, corrected) if (value := time(record)) is not None]
+        for model in (file.target, file.draft)
+    )
+    if not slow or not fast or sum(fast) <= 0:
+        return None
+    return statistics.fmean(slow) / statistics.fmean(fast)
+
+
 def covered(file: ResultFile, tokens: float) -> float:
-    """The number of tokens that the decoding time covers.  With five stages the first token belongs
-    to the prefill: avg_token_time divides by N - 1, as TPOT does.  The others divide by N, or do
-    not say."""
+    """How many tokens the decoding time covers.  If the first token belongs to the prefill,
+    avg_token_time divides by N - 1, as TPOT does.  Other forms divide by N, or do not say."""
     return tokens - 1 if file.group.first_token_in_prefill else tokens
 
 
@@ -191,17 +189,16 @@ def work(file: ResultFile, corrected: bool = True) -> Work | None:
     """The factors of the ratio of decoding times; None without times or counts of both."""
     rows = []
     for mine, other in matched(file, file.draft, file.target, corrected):
-        fast, slow = mine.decoding(), other.decoding()
-        if fast and slow and fast[0] == slow[0] and mine.tokens and other.tokens:
-            rows.append((fast[1], slow[1], mine.tokens, other.tokens, fast[0]))
-    if not rows or len({row[-1] for row in rows}) != 1:
+        if (timed := _decoding(mine, other)) and mine.tokens and other.tokens:
+            rows.append((*timed, mine.tokens, other.tokens))
+    if len({part for part, *_ in rows}) != 1:
         return None
-    sums = [math.fsum(float(row[column]) for row in rows) for column in range(4)]
+    sums = [math.fsum(float(row[column]) for row in rows) for column in range(1, 5)]
     counts = [covered(file, total / len(rows)) for total in sums[2:]]
     if min(counts) <= 0:
         return None
     ratio = sums[1] / sums[0]
-    return Work(rows[0][-1], ratio, sums[3] / sums[2], ratio * counts[0] / counts[1])
+    return Work(rows[0][0], ratio, sums[3] / sums[2], ratio * counts[0] / counts[1])
 
 
 POSSIBLE_MS = {"a token": (0.1, 5_000.0), "a prefill": (1.0, 30_000.0)}
@@ -210,12 +207,9 @@ _OF_MEANS = ("stage_timing.eventgpt", "stage_timing.videollava")  # in files wit
 
 
 class Doubt(NamedTuple):
-    """Times that cannot be in the file's unit.
-
-    what: "a token", "a prefill", or "an answer" if neither is known for both models.  ms: the
-    median time by the model's name in the file or the path of its means; of draft and target if
-    they are possible alone but too far from each other.
-    """
+    """Times that cannot be in the file's unit.  what: "a token", "a prefill", or "an answer" if
+    neither is known for both models.  ms: the median time by the model's name in the file or the
+    path of its means; of draft and target if they are possible alone but too far apart."""
 
     what: str
     ms: dict[str, float]

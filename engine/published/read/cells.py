@@ -1,20 +1,15 @@
-"""Reads single values of a file: numbers, texts, token ids, names of samples; and checks the
-figures that its summary states against those of the rows.  An unusable value becomes None and is
-noted as a Problem; it never becomes 0 or stops the file."""
+"""Reads single values of a file, and checks the figures that its summary states against those of
+the rows.  An unusable value becomes None and is noted as a Problem; it never becomes 0 or stops
+the file."""
 
+import json
 import math
 import re
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from functools import lru_cache
 from typing import Any, TypeVar
 
-from engine.published.read.record_types import (
-    AnswerRecord,
-    Claim,
-    FailedSample,
-    Problem,
-    SampleFigure,
-)
+from engine.published.read.record_types import Claim, FailedSample, Problem
 
 NOTED = 1_000  # problems kept per file
 MOST, LEAST = 1e15, 1e-12  # outside this range a number is not a time, count or size
@@ -30,27 +25,25 @@ class Cells:
         if len(self.problems) < NOTED:
             self.problems.setdefault(path, Problem(kind, path, message))
 
-    def number(
-        self, value: Any, path: str, time: bool = False, count: bool = False
-    ) -> float | None:
-        """A float, or None.  Everything else is noted: text, true, lists, NaN, Infinity, negative
-        times, and counts that are negative or not whole."""
-        kind, what = "", ""
+    def number(self, value: Any, path: str, of: str = "") -> float | None:
+        """A float, or None.  Everything else is noted: text, true, lists, NaN, Infinity, and if it
+        is of a "time" or a "count", negative numbers and counts that are not whole."""
+        if value is None:
+            return None
         if isinstance(value, str):
             kind, what = "text", "text instead of a number"
-        elif value is not None and not is_number(value):
+        elif not is_number(value):
             kind, what = "type", "not a number"
-        elif value is not None and not abs(value) < MOST:
+        elif not abs(value) < MOST:
             kind, what = "finite", "not a usable finite number"
-        elif value is not None and (time or count) and value < 0:
+        elif of and value < 0:
             kind, what = "negative", "negative"
-        elif count and value is not None and abs(value) > LEAST and value % 1:
+        elif of == "count" and abs(value) > LEAST and value % 1:
             kind, what = "whole", "not a number of tokens"
-        if kind:
-            self.note(kind, path, f"{quoted(value)} is {what}")
-        if kind or value is None:
-            return None
-        return float(value) if abs(value) > LEAST else 0.0
+        else:
+            return float(value) if abs(value) > LEAST else 0.0
+        self.note(kind, path, f"{quoted(value)} is {what}")
+        return None
 
     def of_type(self, kind: type[T], what: str, value: object, path: str) -> T | None:
         """The value if it is of this type; what: the type in words."""
@@ -89,9 +82,8 @@ class Cells:
         """The file's `errors`: {sample_idx, error} or {sample_idx, egpt_error, vl_error}."""
         found = []
         for index, path, item in self.objects(value, "errors") if value is not None else ():
-            keys = [key for key in item if key.endswith("error") and item[key]]
-            words = [f"{key}: {brief(item[key])}" if key != "error" else brief(item[key])
-                     for key in keys]  # fmt: skip
+            told = {key: brief(item[key]) for key in item if key.endswith("error") and item[key]}
+            words = [text if key == "error" else f"{key}: {text}" for key, text in told.items()]
             name = sample_name({"sample": path} | item, index)  # else a result's place in its list
             found.append(FailedSample(name, path, "; ".join(words) or "no reason given"))
         return tuple(found)
@@ -116,15 +108,11 @@ def is_time(key: str) -> bool:
     return end.endswith(("_time", "_ms")) or end == "time"
 
 
-_WORDS = {"None": "null", "True": "true", "False": "false",
-          "nan": "NaN", "inf": "Infinity", "-inf": "-Infinity"}  # fmt: skip
-
-
 def quoted(value: object, most: int = 40) -> str:
     """A value in a sentence, as in JSON; of lists and objects only the kind."""
     if isinstance(value, (list, dict)):
         return "a list" if isinstance(value, list) else "an object"
-    text = repr(value) if isinstance(value, str) else _WORDS.get(repr(value), repr(value))
+    text = repr(value) if isinstance(value, str) else json.dumps(value)
     return text if len(text) <= most else f"{text[:most]}..."
 
 
@@ -134,7 +122,8 @@ def brief(value: object, most: int = 200) -> str:
     return text if len(text) <= most else f"{text[:most]}..."
 
 
-Columns = Mapping[tuple[str, str], Sequence[float]]  # by model ("": of the sample) and field
+Field = tuple[str, str]  # the model, "" of the sample, and the name
+Columns = Mapping[Field, Sequence[float]]
 # a field of the rows -> its names in summaries
 ALIASES = {
     "tokens": ("num_output_tokens", "n_tokens"),
@@ -166,31 +155,16 @@ def statistic_of(key: str) -> tuple[str, str]:
     return "", ""
 
 
-def columns(records: Iterable[AnswerRecord], figures: Iterable[SampleFigure]) -> Columns:
-    found: dict[tuple[str, str], list[float]] = {}
-    for record in records:
-        counted = {} if record.tokens is None else {"tokens": record.tokens}
-        for key, value in {**record.times, **record.sizes, **counted}.items():
-            found.setdefault((record.model, key), []).append(value)
-    for figure in figures:
-        found.setdefault(("", figure.name), []).append(figure.value)
-    return found
-
-
 def close(stated: float, rows: float) -> bool:
     """Whether a stated figure equals that of the rows, within rounding."""
     return abs(stated - rows) <= max(CLOSE * abs(rows), 1e-6)
 
 
 def claim(
-    path: str,
-    stated: float,
-    fields: Sequence[tuple[str, str]],
-    columns: Columns,
-    rows: Mapping[str, int],
+    path: str, stated: float, fields: Sequence[Field], columns: Columns, rows: Mapping[str, int]
 ) -> Claim:
-    """The figure at this path of a summary beside that of the rows.  fields: (model, name) of the
-    fields that it may be of; rows: how many there are of each model."""
+    """The figure at this path of a summary beside that of the rows.  fields: those that it may be
+    of; rows: how many there are of each model."""
     *_, nested, key = ("", *path.split("."))
     model = fields[0][0]
     if key in SIZES:
@@ -212,8 +186,7 @@ def claim(
         if not model:
             names = [f"{nested}.{name}", *names, f"acceptance.{name}"]
         if values := next((found for one in names if (found := columns.get((model, one)))), None):
-            number = max(rows.get(model, 0), len(values))
-            return checked(path, stated, (name, statistic), values, number)
+            return checked(path, stated, (name, statistic), values, rows.get(model, 0))
     return Claim(path, stated)
 
 
@@ -222,8 +195,7 @@ def checked(
 ) -> Claim:
     """A claim about (field, statistic): the values found, at least one, of `rows` rows.  Not
     checked if missing values of a plausible size would give the stated figure."""
-    name, statistic = what
-    total = math.fsum(found)
+    (name, statistic), total = what, math.fsum(found)
     value = total / len(found) if statistic == "mean" else total
     missing = max(0, rows - len(found))
     if missing and not close(stated, value):

@@ -1,18 +1,16 @@
 """Corrected records beside the recorded ones.  What cannot be corrected is left out.
 
-The rules are in the documentation of published files.  `marks` say what was corrected: "sliced"
-(first tokens were missing: 60 are added to the count, or it is left out), "prompt" (the answer
-included the prompt), "context" (2,048 tokens counted twice), "cold" and "cold:KEY" (a warm-up, and
-the affected stage), "total" (replaced by the sum of the stages), "placeholder:KEY" (a stage that
-was never measured).
+`marks` say what was corrected: "sliced" (first tokens were missing: 60 are added to the count, or
+it is left out), "prompt" (the answer included it), "context" (2,048 tokens counted twice), "cold"
+and "cold:KEY" (a warm-up, and the affected stage), "total" (replaced by the sum of the stages),
+"placeholder:KEY" (a stage that was never measured).
 
 In a warm-up record only the affected stage is replaced, by the mean of the model's other records.
 The total, and the time to the end of the prefill, are reduced by the same time.  So the mean stages
 and the unaccounted rest still add up to the mean total.
 
-Some published scripts kept the prompt's ids in front of an answer; others cut as many ids off
-answers without a prompt.  The first can be removed.  Of the second only the number is known, and
-only for EventGPT.
+Some published scripts kept the prompt's ids in front of an answer, which can be removed; others cut
+as many ids off answers without a prompt: only their number is known, and only for EventGPT.
 """
 
 import statistics
@@ -98,27 +96,17 @@ def is_doubled(context: float | None, identity: Identity | None) -> bool:
 
 def placeholders(records: Sequence[AnswerRecord]) -> tuple[str, ...]:
     """The stages of a model that never took more than 10 microseconds: they were not measured."""
-    longest: dict[str, float] = {}
-    for record in records:
-        for key, value in record.times.items():
-            longest[key] = max(longest.get(key, 0.0), milliseconds(key, value))
-    return tuple(
-        key
-        for key, most in longest.items()
-        if most <= PLACEHOLDER_MS and records[0].group.stages.get(key, "total") != "total"
-    )
+    timed = [(key, milliseconds(key, ms)) for record in records for key, ms in record.times.items()]
+    long = {key for key, ms in timed if ms > PLACEHOLDER_MS}
+    return tuple(key for key in dict.fromkeys(key for key, _ in timed) if key not in long
+                 and records[0].group.stages.get(key, "total") != "total")  # fmt: skip
 
 
 def cold_stages(records: Sequence[AnswerRecord]) -> dict[str, list[float]]:
-    """The stages of a model's first record with a warm-up, and the times of the others.
-
-    Loading depends on the disk and is not checked.  Decoding depends on the answer's length, so it
-    is a warm-up only if its time per token is one too.  Other stages do the same work for every
-    sample.
-    """
-    whole = [
-        total[1] if (total := record.part("total")) else record.stage_sum for record in records
-    ]
+    """The stages of a model's first record with a warm-up, and the times of the others.  Loading
+    depends on the disk and is not checked.  Decoding depends on the answer's length, so it is a
+    warm-up only if its time per token is one too.  Other stages do the same for every sample."""
+    whole = [total[1] if (total := one.part("total")) else one.stage_sum for one in records]
     known = [value for value in whole[1:] if value]
     # too long for a warm-up: its unit is probably different
     thousandfold = known and (whole[0] or 0.0) > THOUSANDFOLD * statistics.median(known)
@@ -148,13 +136,11 @@ def _pace(key: str, record: AnswerRecord) -> float | None:
 
 
 def is_warm_up(first: float, others: Sequence[float]) -> bool:
-    """Whether a first value is an outlier that changes the mean.
-
-    It must raise the mean by more than 5 %, be more than twice the largest other value, and be more
-    than ten standard deviations (from the median deviation) above the median.  A first of ten
-    values that scatter by half of their mean passes once in 50,000 times.  A ratio to the median
-    would also accept noise, and a spread would also accept irrelevant differences.
-    """
+    """Whether a first value is an outlier that changes the mean: it must raise the mean by over 5%,
+    be more than twice the largest other value, and be more than ten standard deviations (from the
+    median deviation) above the median.  A first of ten values that scatter by half of their
+    mean passes once in 50,000 times.  A ratio to the median would also accept noise, and a spread
+    would also accept irrelevant differences."""
     if len(others) < 2 or min(others) <= 0:
         return False
     mean, usual = statistics.fmean(others), statistics.median(others)

@@ -1,6 +1,5 @@
-"""The forms of published result files: the keys that identify each, and where its values are.  The
-schemas are described in docs/published-files.md, the forms are in file_forms.toml.  File names are
-not used.  Keys of nested objects are written with points: {"a": {"b": 1}} has the key "a.b"."""
+"""The forms of published result files (docs/published-files.md, file_forms.toml): the keys that
+identify each, not its name, and where its values are.  {"a": {"b": 1}} has the key "a.b"."""
 
 import re
 from collections.abc import Iterable, Mapping
@@ -20,12 +19,10 @@ MOST_MODELS = 20  # of an unknown form
 
 
 class Answer(Struct, frozen=True):
-    """Where a row has one model's answer.
-
-    prefix: an expression for the start of the model's keys, "" if the whole row is its answer.
-    also: further keys -> their names.  claimed: the model that it claims to be.  text: an
-    expression for the key of the text if it is the name of the checkpoint, which is then claimed.
-    """
+    """Where a row has one model's answer.  prefix: an expression for the start of the model's keys,
+    "" if the whole row is its answer.  also: further keys -> their names.  claimed: the model that
+    it claims to be.  text: an expression for the key of the text if it is the name of the
+    checkpoint, which is then claimed."""
 
     prefix: str = ""
     also: Mapping[str, str] = {}
@@ -51,7 +48,6 @@ class Form(Struct, frozen=True):
     pair: draft and target; of several possible names the one that has answers.  stated: paths of
     summaries -> the model that they are of, "" for both; fields: (model, field) of keys of a
     summary that do not name their model.
-
     numbers: expressions for keys of the rows, without the name of a model, whose values are numbers
     beside times and counts; other keys have numbers if at least half of their values are.
     stages: the timing keys and the part of a run that each is.  covers: the parts that a record's
@@ -113,8 +109,7 @@ _NO_MODEL = re.compile(
     r"speed(?:_?up)?|parallel|inputs?|prompt|reference|ground_truth|new|max|min|mean|avg|std|ttft|"
     r"tpot|wall|e2e|warm_?up|sampl(?:e|ing)|projector|inference|latency|cpu|gpu|encod(?:e|er))"
 )
-_PARTS: dict[str, Part] = {"load": "load", "preprocess": "preprocess", "vision": "vision",
-    "prefill": "prefill", "decode": "decode", "total": "total"}  # fmt: skip
+_PARTS: tuple[Part, ...] = ("load", "preprocess", "vision", "prefill", "decode", "total")
 FAILED = Form("Z failed run (results empty, only errors)")
 NO_ROWS = Form("Z no rows")
 FORMS = convert(settings.read_toml(Path(__file__).with_suffix(".toml"))["forms"], tuple[Form, ...])
@@ -148,9 +143,9 @@ def general(keys: Iterable[str]) -> Form | None:
             answers[name] = Answer(rf"{re.escape(name)}(?:\.(?=\w+$)|_(?=(?:{_VALUE})$))")
     if not 0 < len(answers) <= MOST_MODELS:
         return None
-    stages = {f"{name}_{unit}": part for name, part in _PARTS.items() for unit in ("time", "ms")}
-    alone: dict[str, Part] = {"time": "total", "ms": "total"}
-    return Form(GENERAL, rows=(Rows(answers),), stages=stages | alone)
+    stages: dict[str, Part] = {f"{part}_{unit}": part for part in _PARTS for unit in ("time", "ms")}
+    stages |= {"time": "total", "ms": "total"}
+    return Form(GENERAL, rows=(Rows(answers),), stages=stages)
 
 
 def form_of(value: Any) -> tuple[Form, str] | None:
@@ -163,9 +158,7 @@ def form_of(value: Any) -> tuple[Form, str] | None:
                  if isinstance(rows := value.get(name), list)}  # fmt: skip
     for place, rows in {"": [value], **lists}.items():
         some = [flat(row, depth=1) for row in rows[:LOOKED_AT]]
-        keys = dict.fromkeys(
-            f"{key}[]" if isinstance(row[key], list) else key for row in some for key in row
-        )
+        keys = {f"{key}[]" if isinstance(row[key], list) else key for row in some for key in row}
         if found := next((form for form in FORMS if keys and form.fits(place, keys)), None):
             return found, place
     for place, rows in lists.items():

@@ -7,7 +7,7 @@ from dataclasses import dataclass, field, replace
 from typing import Any, TypeVar
 
 from engine.published.read import cells
-from engine.published.read.cells import SAMPLES, Cells, Columns, is_number, is_time, quoted
+from engine.published.read.cells import SAMPLES, Cells, Columns, Field, is_number, is_time, quoted
 from engine.published.read.file_forms import Answer, Form, Rows, flat, general
 from engine.published.read.record_types import AnswerRecord, Claim, SampleFigure
 
@@ -61,17 +61,21 @@ class FileReading:
         known = {place, *(one.path.split(".")[0] for one in self.form.rows)}
         for key, inner in value.items() if isinstance(value, dict) else ():
             rows = inner.get("samples") if isinstance(inner, dict) else inner
-            first = rows[0] if isinstance(rows, list) and rows else None
-            answers = isinstance(first, dict) and (
-                any(map(_OF_AN_ANSWER.fullmatch, first)) or general(flat(first, depth=1))
-            )
+            first = rows[0] if isinstance(rows, list) and rows and isinstance(rows[0], dict) else {}
+            answers = any(map(_OF_AN_ANSWER.fullmatch, first)) or general(flat(first, depth=1))
             if answers and key not in known:  # a further model with a list of its own
                 self.unread.setdefault(key, key)
+        both = " and ".join(self.models[:2])
         for path in self.unread.values():
-            both = " and ".join(self.models[:2])
             self.cells.note("model", path, f"the answers read are those of {both}")
         self.rows[""] = self.rows[""] or self.rows[next(iter(self.models), "")]
-        columns = cells.columns(self.records, self.figures)
+        columns: dict[Field, list[float]] = {}
+        for record in self.records:
+            counted = {} if record.tokens is None else {"tokens": record.tokens}
+            for name, one in {**record.times, **record.sizes, **counted}.items():
+                columns.setdefault((record.model, name), []).append(one)
+        for figure in self.figures:
+            columns.setdefault(("", figure.name), []).append(figure.value)
         for summary, whose in self.form.stated.items():
             for path, named, stated in _at(value, summary):
                 model = "baseline" if named == "VL baseline" else named
@@ -92,8 +96,7 @@ class FileReading:
             if not answer.prefix or any(re.match(answer.prefix, key) for key in keys)
         }
         owners = {key: owner for key in keys if (owner := _owner(key, answers))}
-        numeric = {key for key in keys if is_time(key) or key in FLAGS
-                   or self._is_numeric(key, owners, table)}  # fmt: skip
+        numeric = {key for key in keys if self._is_numeric(key, owners, table)}
         sampled = [key for key in keys if (rows.all_figures or key not in owners)
                    and key not in NO_FIGURES]  # fmt: skip
         for model, answer in answers.items():
@@ -127,14 +130,12 @@ class FileReading:
                 if found and (found[2] or isinstance(value, list)):
                     self.unread.setdefault(found[1], path)
 
-    def _is_numeric(
-        self, key: str, owners: Mapping[str, tuple[str, str]], table: list[Row]
-    ) -> bool:
+    def _is_numeric(self, key: str, owners: Mapping[str, Field], table: list[Row]) -> bool:
         """Whether a key is known to have numbers, or at least half of its values are numbers."""
         _, name = owners.get(key, ("", ""))
-        if name in (*COUNTS, *CONTEXTS) and name not in IDS:
-            return True
-        if any(re.fullmatch(number, name or key) for number in self.form.numbers):
+        counted = name in (*COUNTS, *CONTEXTS) and name not in IDS
+        listed = any(re.fullmatch(number, name or key) for number in self.form.numbers)
+        if is_time(key) or key in FLAGS or counted or listed:
             return True
         values = [row[key] for _, _, row in table if row.get(key) is not None]
         if name in TEXTS or (name in IDS and any(isinstance(value, list) for value in values)):
@@ -152,22 +153,21 @@ class FileReading:
             return  # the zeros of a failure are not measured
         times: dict[str, float] = {}
         sizes: dict[str, float] = {}
-        lost, counted = [], set()
+        lost = []
         for name, (value, path) in values.items():
             if names[name] not in numeric or (name in IDS and isinstance(value, list)):
                 continue
-            counted.add(names[name])
-            count = name in COUNTS or name in CONTEXTS
-            number = self.cells.number(value, path, is_time(name), count)
+            counts = "count" if name in COUNTS or name in CONTEXTS else ""
+            number = self.cells.number(value, path, "time" if is_time(name) else counts)
             if number is not None:
                 (times if is_time(name) else sizes)[name] = number
             else:
                 lost.append(name)
-        listed = (values[name] for name in IDS if name in values and names[name] not in counted)
-        ids = _first(self.cells.ids(*one) for one in listed)
+        listed = [name for name in IDS if name in values and name not in {*times, *sizes, *lost}]
+        ids = _first(self.cells.ids(*values[name]) for name in listed)
         text = _first(self.cells.of_type(str, "text", *values[name]) for name in TEXTS
                       if name in values)  # fmt: skip
-        if not times and not sizes and not lost and ids is None and text is None:
+        if not (times or sizes or lost) and ids is None and text is None:
             return
         words = {name: _first(row[key] for key in (names.get(name), name) if key in row
                               and isinstance(row[key], str)) or "" for name in WORDS}  # fmt: skip
@@ -175,30 +175,28 @@ class FileReading:
         if nested and words["model"]:
             self.claimed.setdefault(model, words["model"][:80])
         stated = _first(sizes.get(name) for name in COUNTS)
-        self.records.append(
-            AnswerRecord(
-                model=model,
-                sample=sample,
-                path=f"{where}.{model}" if nested else where,
-                group=self.form,
-                question=(words["question"] or words["query"])[:500],
-                times=times,
-                sizes=sizes,
-                tokens=len(ids) if stated is None and ids is not None else stated,
-                ids=ids,
-                text=text,
-                context=_first(sizes.get(name) for name in CONTEXTS),
-                lost=frozenset(name for name in lost if is_time(name)),
-                clip=words["event_data"][:200],
-            )
+        record = AnswerRecord(
+            model=model,
+            sample=sample,
+            path=f"{where}.{model}" if nested else where,
+            group=self.form,
+            question=(words["question"] or words["query"])[:500],
+            times=times,
+            sizes=sizes,
+            tokens=len(ids) if stated is None and ids is not None else stated,
+            ids=ids,
+            text=text,
+            context=_first(sizes.get(name) for name in CONTEXTS),
+            lost=frozenset(name for name in lost if is_time(name)),
+            clip=words["event_data"][:200],
         )
+        self.records.append(record)
         if model not in self.models:
             self.models.append(model)
 
     def _state(self, columns: Columns, summary: object, path: str, whole: str) -> None:
         """Adds the figures of a summary, each beside the value from the rows.  They are of the
-        model that their path names, otherwise of `whole`, "" for the samples; or of the model that
-        the key names."""
+        model of the path, otherwise of `whole`, "" for the samples; or of the key's model."""
         for key, value in flat(summary, depth=DEPTH).items():
             *parts, last = f"{path}.{key}".split(".")
             stated = self.cells.number(value, f"{path}.{key}") if is_number(value) else None
@@ -212,8 +210,8 @@ class FileReading:
                 self.claims.append(replace(made, model=model or named))
 
 
-def _owner(key: str, answers: Mapping[str, Answer]) -> tuple[str, str] | None:
-    """(model, name) of a key of the rows, None if it belongs to no model."""
+def _owner(key: str, answers: Mapping[str, Answer]) -> Field | None:
+    """The field of a key of the rows, None if it belongs to no model."""
     for model, answer in answers.items():
         if key in answer.also:
             return model, answer.also[key]

@@ -1,9 +1,8 @@
-"""The figures of a file: per model and stage its mean, median and mean without the first record;
-its records as a table in ms, and their means or medians for bars.
+"""The figures of a file, as `import --json` prints them: per model and stage its mean, median and
+mean without the first record; its records as a table in ms, and their means for bars.
 
 Stages keep the file's keys and unit.  Recorded means are over all records; corrected means do not
-include a warm-up (see corrected.py).  The terminal, the report and the pages read the dicts that
-`import --json` prints.
+include a warm-up (see corrected.py).
 """
 
 from __future__ import annotations
@@ -31,9 +30,13 @@ _SAME = ("draft", "target", "pairs", "clips", "mean_prefix", "max_prefix", "gamm
 _RANGES = {"rate": "pos_rate", "shuffled": "shuffled", "speedup": "predicted_speedup"}
 
 
+def _known(values: Iterable[float | None]) -> list[float]:
+    return [value for value in values if value is not None]
+
+
 def average(values: Iterable[float | None]) -> Figures:
     """Mean, median and mean without the first of the n known values; None without values."""
-    known = [value for value in values if value is not None]
+    known = _known(values)
     return {
         "mean": statistics.fmean(known) if known else None,
         "median": statistics.median(known) if known else None,
@@ -48,8 +51,8 @@ def models(file: ResultFile) -> dict[str, Figures]:
     for model in file.models:
         recorded, corrected = file.of(model), file.of(model, corrected=True)
         identity = file.identities[model]
-        tokens = {"recorded": average(record.tokens for record in recorded),
-                  "corrected": average(record.tokens for record in corrected)}  # fmt: skip
+        both = {"recorded": recorded, "corrected": corrected}
+        tokens = {kind: average(r.tokens for r in records) for kind, records in both.items()}
         stages = {}
         for key in dict.fromkeys(key for record in recorded for key in record.times):
             timed = [record for record in corrected if key in record.times]
@@ -80,9 +83,8 @@ def models(file: ResultFile) -> dict[str, Figures]:
 def _figures(
     file: ResultFile, recorded: Sequence[AnswerRecord], corrected: Sequence[AnswerRecord]
 ) -> Figures:
-    """Means of other numbers; figures of ids and texts; tokens per second of decoding over all
-    records; how far totals are from their stages; of end-to-end times the speed-up of means,
-    acceptance over all drafts, equal texts.  Unknown ones are left out."""
+    """Means of other numbers; figures of ids, texts, decoding over all records, and totals beside
+    their stages; of end-to-end times speed-up, acceptance and equal texts.  Unknown: left out."""
     sizes = dict.fromkeys(key for record in recorded for key in record.sizes)
     found = {key: average(r.sizes.get(key) for r in recorded)["mean"] for key in sizes}
     ids = [record.ids for record in recorded if record.ids is not None]
@@ -101,15 +103,15 @@ def _figures(
         "distinct_texts": len(set(texts)) if texts else None,
         "empty_texts": sum(not text.strip() for text in texts) if texts else None,
         "sliced_records": sum("sliced" in record.marks for record in corrected),
-        "max_tokens": max((r.tokens for r in corrected if r.tokens is not None), default=None),
+        "max_tokens": max(_known(record.tokens for record in corrected), default=None),
         "tokens_per_s": sum(tokens for tokens, _ in both) / seconds if seconds > 0 else None,
         "max_total_minus_stages": max(gaps, default=None),
     }
     if recorded and "sd_total_ms" in recorded[0].times:  # end-to-end times
-        alone, aided = ([ms for r in recorded if (ms := r.times.get(key)) is not None]
-                        for key in ("bl_total_ms", "sd_total_ms"))  # fmt: skip
-        drafted, accepted = (math.fsum(r.sizes.get(key, 0.0) for r in recorded)
-                             for key in ("drafted", "accepted"))  # fmt: skip
+        alone = _known(record.times.get("bl_total_ms") for record in recorded)
+        aided = _known(record.times.get("sd_total_ms") for record in recorded)
+        drafted = math.fsum(record.sizes.get("drafted", 0.0) for record in recorded)
+        accepted = math.fsum(record.sizes.get("accepted", 0.0) for record in recorded)
         same = [mine.text == own.text for mine, own in matched(file, recorded[0].model, "baseline")
                 if mine.text is not None and own.text is not None]  # fmt: skip
         timed = alone and len(alone) == len(aided) and sum(aided) > 0
@@ -165,33 +167,27 @@ class Bar:
 
 
 def frame(file: ResultFile, corrected: bool = True) -> pd.DataFrame:
-    """All records in the columns of own runs, a row per sample and model.  Missing values are None,
-    never 0.  tok/s is over the whole decoding time, because these files have no time of the first
-    token."""
+    """All records in the columns of own runs, a row per sample and model; missing values are None.
+    tok/s is over all of decoding, because these files have no time of the first token."""
     import pandas as pd
 
     rows = []
     for record in file.corrected if corrected else file.records:
         time = record.ms("steps") or record.ms("decode")
-        rows.append(
-            {
-                "sample": record.sample,
-                "model": record.model,
-                **{f"{name} (ms)": _spent(record, name) for name in STAGES},
-                "total (ms)": record.ms("total"),
-                "new tokens": record.tokens,
-                "tok/s": 1000 * record.tokens / time if time and record.tokens else None,
-                "context": record.context,
-                "answer": record.text,
-                "corrected for": ", ".join(sorted(record.marks)),
-                "where": record.path,
-            }
-        )
+        row = {
+            "sample": record.sample,
+            "model": record.model,
+            **{f"{name} (ms)": _spent(record, name) for name in STAGES},
+            "total (ms)": record.ms("total"),
+            "new tokens": record.tokens,
+            "tok/s": 1000 * record.tokens / time if time and record.tokens else None,
+            "context": record.context,
+            "answer": record.text,
+            "corrected for": ", ".join(sorted(record.marks)),
+            "where": record.path,
+        }
+        rows.append(row)
     return pd.DataFrame(rows)
-
-
-def _known(values: Iterable[float | None]) -> list[float]:
-    return [value for value in values if value is not None]
 
 
 def _spent(record: AnswerRecord, stage: StageName) -> float | None:

@@ -13,7 +13,7 @@ from typing import NamedTuple
 from engine import settings
 from engine.plain_files import write_whole
 from engine.published.read import read_files
-from engine.published.read.read_files import RecordsError
+from engine.published.read.read_files import Found, RecordsError
 from engine.published.read.record_types import ResultFile
 from engine.quoting import listed
 
@@ -35,10 +35,8 @@ def root() -> Path:
 def path_of(name: str) -> Path:
     """The folder of a set; RecordsError for a name that could be a path says what is allowed."""
     if not _NAME.fullmatch(name) or ".." in name:
-        raise RecordsError(
-            f"{name[:80]!r} cannot name a set: use up to 64 letters (a to z), digits, spaces, . _ "
-            "and -, a letter or digit first."
-        )
+        allowed = "letters (a to z), digits, spaces, . _ and -, a letter or digit first"
+        raise RecordsError(f"{name[:80]!r} cannot name a set: use up to 64 {allowed}.")
     return root() / name
 
 
@@ -91,8 +89,8 @@ def stamp(name: str) -> tuple[tuple[str, int, int], ...]:
     return tuple((shown, stat.st_size, stat.st_mtime_ns) for shown, stat in every)
 
 
-def _files(name: str) -> list[tuple[str, Path]]:
-    """(shown name, path) of each file of a set, in order; links are left out."""
+def _files(name: str) -> list[Found]:
+    """The files of a set, in order; links are left out."""
     folder = path_of(name)
     if not folder.is_dir() or folder.is_symlink():
         known = listed(names()) or "none"

@@ -1,6 +1,5 @@
-"""Reads untrusted files and folders into the common form.  A bad file does not stop the others: a
-file of another kind is "unknown", with its keys in a message; a run that only failed is "failed"
-and has no figures."""
+"""Reads untrusted files and folders into the common form.  A bad file does not stop the others: one
+of another kind is "unknown", with its keys in a message, and a run that only failed is "failed"."""
 
 import json
 import os
@@ -20,6 +19,7 @@ from engine.published.read.record_types import Identity, ResultFile
 from engine.quoting import one_line
 
 Progress = Callable[[int, int, str], None]
+Found = tuple[str, Path]  # the shown name and the path of a file
 MEGABYTE = 2**20
 LIMIT_BYTES = 64 * MEGABYTE  # the largest published file has 3 MB
 LIMIT_FILES = 5_000
@@ -32,11 +32,8 @@ class RecordsError(BadInput):
     """A result file cannot be read."""
 
 
-def read(
-    found: Iterable[tuple[str, Path]], progress: Progress | None = None
-) -> Iterator[ResultFile]:
-    """The (shown name, path) of each file in the common form, one by one.  progress(done, all,
-    name) is called before each file."""
+def read(found: Iterable[Found], progress: Progress | None = None) -> Iterator[ResultFile]:
+    """The files in the common form, one by one; progress(done, all, name) is called before each."""
     every = list(found)
     for number, (name, path) in enumerate(every):
         if progress:
@@ -47,9 +44,9 @@ def read(
             yield unreadable(name, str(error))
 
 
-def find(paths: Iterable[Path]) -> list[tuple[str, Path]]:
-    """(shown name, path) of each given file, and of each *.json below each given folder, sorted.
-    Links are not followed out of a folder.  RecordsError for a folder without JSON files."""
+def find(paths: Iterable[Path]) -> list[Found]:
+    """Each given file, and each *.json below each given folder, sorted.  Links are not followed out
+    of a folder.  RecordsError for a folder without JSON files."""
     found: dict[Path, str] = {}
     for path in paths:
         try:
@@ -131,8 +128,8 @@ def _read(name: str, value: Any) -> ResultFile:
         raise RecordsError(f"{name} has a list of {rows:,} rows: {limit}.")
     known = form_of(value)
     if known is None:
-        what = "choose a result file of the benchmark"
-        raise RecordsError(f"{name} is of another kind ({_keys(value)}): {what}.")
+        kind = f"of another kind ({_keys(value)})"
+        raise RecordsError(f"{name} is {kind}: choose a result file of the benchmark.")
     form, place = known
     reading = FileReading(form)
     reading.read(value, place)
@@ -142,8 +139,8 @@ def _read(name: str, value: Any) -> ResultFile:
         for key, one in flat(top.get("config")).items()
         if not isinstance(one, (list, dict))
     }
-    failures = reading.cells.failures(top.get("errors"))
     timed = any(record.times for record in reading.records) or not reading.records
+    failures = reading.cells.failures(top.get("errors"))
     file = ResultFile(
         name,
         form,
@@ -162,12 +159,10 @@ def _read(name: str, value: Any) -> ResultFile:
             every = f"all of its {len(failures):,} samples" if failures[1:] else "its only sample"
             why = f"no result: {every} failed. First message: {failures[0].message}"
         return replace(file, status="failed", message=f"{name} has {why}.")
-    models = reading.models
-    identities = (
-        who_answered.identities(models, reading.claimed, reading.records, config)
-        if form.is_known
-        else {one: Identity(one, "the form of the file is unknown") for one in models}
-    )
+    models, claimed = reading.models, reading.claimed
+    identities = {one: Identity(one, "the form of the file is unknown") for one in models}
+    if form.is_known:
+        identities = who_answered.identities(models, claimed, reading.records, config)
     return replace(
         file,
         models=tuple(models),
@@ -195,7 +190,7 @@ def _keys(value: Any, rows: bool = True) -> str:
         return "an empty object" if value == {} else f"only {quoted(value)}"
     names = [f"'{shown(brief(key, 40))}'" for key in value]
     more = f" and {len(names) - SHOWN_KEYS:,} more" if len(names) > SHOWN_KEYS else ""
-    listed = [value[name] for name in ("results", "samples") if value.get(name)]
-    first = f"; rows with {_keys(listed[0][0], False)}" if rows and isinstance(
-        next(iter(listed), None), list) else ""  # fmt: skip
+    listed, first = value.get("results") or value.get("samples"), ""
+    if rows and isinstance(listed, list) and listed:
+        first = f"; rows with {_keys(listed[0], False)}"
     return f"keys {', '.join(names[:SHOWN_KEYS])}{more}{first}"

@@ -1,8 +1,5 @@
-"""The common form of published result files, record by record.
-
-Values keep the file's units and keys: Form.stages maps keys to parts of a run.  Recorded and
-corrected records have the same order.
-"""
+"""The common form of published result files, record by record.  Values keep the file's units and
+keys: Form.stages maps keys to parts of a run."""
 
 from collections import Counter
 from collections.abc import Collection, Mapping
@@ -101,10 +98,8 @@ class Identity:
 @dataclass(frozen=True)
 class Claim:
     """A figure that the file states about its rows, and the same figure computed from the rows.
-
     of: how it is computed.  rows: None if it cannot be checked; `of` then says why, if known.
-    model: whose figure it is, by its path or its key; "" of no model alone.
-    """
+    model: whose figure it is, by its path or its key; "" of no model alone."""
 
     path: str
     stated: float
@@ -134,18 +129,14 @@ class SampleFigure(NamedTuple):
     path: str
     value: float
 
-    @property
-    def row(self) -> str:
-        return self.path.partition("]")[0]
-
 
 @dataclass(frozen=True, eq=False)
 class ResultFile:
     """One file, or one set of own rows, in the common form.
 
     models: the names and order of the file.  draft, target: the two models that it compares.
-    config: the file's settings, "a.b" for nested ones.  message: why it is unknown or failed.
-    computed: figures that several readers of the file use.
+    corrected: in the order of the records.  config: the file's settings, "a.b" for nested ones.
+    message: why it is unknown or failed.  computed: figures that several readers of the file use.
     """
 
     name: str
@@ -172,15 +163,15 @@ class ResultFile:
 
     def stages_of(self, model: str, corrected: bool = False) -> list[str]:
         """The keys of stages that any of a model's records has, those that stage_sum adds."""
-        keys = {key for record in self.of(model, corrected) for key in record.times}
-        return self.group.added(keys)
+        return self.group.added(key for record in self.of(model, corrected) for key in record.times)
 
     def whole(self, model: str) -> list[AnswerRecord]:
         stages = self.stages_of(model)
         return [record for record in self.of(model) if record.is_whole(stages)]
 
     def by_row(self, name: str) -> dict[str, SampleFigure]:
-        return {figure.row: figure for figure in self.figures if figure.name == name}
+        """The figures of this name by their row, as AnswerRecord.row."""
+        return {one.path.partition("]")[0]: one for one in self.figures if one.name == name}
 
     @property
     def samples(self) -> int:

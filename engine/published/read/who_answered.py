@@ -11,13 +11,8 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 
 from engine.published.read.record_types import NAMES, AnswerRecord, Identity, ResultFile
 
-KEY_FAMILY = {
-    "egpt": "eventgpt",
-    "eventgpt": "eventgpt",
-    "llava": "llava",
-    "videollava": "video_llava",
-    "vl": "video_llava",
-}
+KEY_FAMILY = {"egpt": "eventgpt", "eventgpt": "eventgpt", "llava": "llava",
+              "videollava": "video_llava", "vl": "video_llava"}  # fmt: skip
 PATTERNS = {"video_llava": r"video[-_ ]?llava", "llava": r"llava",
             "eventgpt": r"event[-_ ]?(gpt|chat)|egpt"}  # fmt: skip
 IMAGE_TOKENS, IMAGE_ID = 576, 32000
@@ -34,6 +29,7 @@ _SHORT_TEXT = range(5, 61)
 USUAL_IMAGES: Mapping[str, Iterable[int]] = {"video_llava": (FRAMES,), "llava": (1, FRAMES)}
 ANY_IMAGES: Mapping[str, Iterable[int]] = dict.fromkeys(("llava", "video_llava"),
                                                         range(1, 2 * FRAMES + 1))  # fmt: skip
+Config = Mapping[str, object]
 Evidence = tuple[str | None, str]  # a family, None if it is undetermined, and a sentence
 
 
@@ -41,7 +37,7 @@ def identities(
     models: Sequence[str],
     claimed: Mapping[str, str],
     records: Sequence[AnswerRecord],
-    config: Mapping[str, object],
+    config: Config,
 ) -> dict[str, Identity]:
     """The claimed model of every name in the file, and the evidence.  If Video-LLaVA answered as
     EventGPT, the labels may be exchanged: then EventGPT's contexts show it, which could otherwise
@@ -61,12 +57,11 @@ def identities(
     return {**found, **exchanged} if swapped else found
 
 
-def _identity(
-    model: str, claim: str, records: Sequence[AnswerRecord], config: Mapping[str, object]
-) -> Identity:
+def _identity(model: str, claim: str, records: Sequence[AnswerRecord], config: Config) -> Identity:
     if foreign(claim, model):
-        unknown = f"{claim[:80]} is a model whose contexts and weights are unknown here"
-        return Identity(claim, unknown)
+        return Identity(
+            claim, f"{claim[:80]} is a model whose contexts and weights are unknown here"
+        )
     wanted = _wanted(model, claim)
     found = [
         *_from_ids(records),
@@ -87,11 +82,10 @@ def _wanted(model: str, claim: str) -> str | None:
 
 
 def foreign(claimed: str, model: str) -> bool:
-    """Whether the claimed name belongs to no known family, so that no rule about EventGPT,
-    Video-LLaVA or LLaVA-1.5 applies.  A key is not a name."""
-    return claimed != model and not any(
-        re.search(pattern, claimed.lower()) for pattern in PATTERNS.values()
-    )
+    """Whether the claimed name, which is more than the key, belongs to no known family, so that no
+    rule about EventGPT, Video-LLaVA or LLaVA-1.5 applies."""
+    found = (re.search(pattern, claimed.lower()) for pattern in PATTERNS.values())
+    return claimed != model and not any(found)
 
 
 def speaks_of_eventgpt(file: ResultFile) -> bool:
@@ -110,9 +104,8 @@ def family_of(name: str) -> str | None:
 
 
 def _from_ids(records: Sequence[AnswerRecord]) -> Iterator[Evidence]:
-    for record in records:
-        ids = record.ids or ()
-        if (images := ids.count(IMAGE_ID) // IMAGE_TOKENS) > 0:
+    for ids in (record.ids or () for record in records):
+        if images := ids.count(IMAGE_ID) // IMAGE_TOKENS:
             yield "llava", f"its ids have {images} x 576 image placeholders of LLaVA-1.5"
             return
         if ids.count(CLIP_ID) >= CLIP_TOKENS:
@@ -120,7 +113,7 @@ def _from_ids(records: Sequence[AnswerRecord]) -> Iterator[Evidence]:
             return
 
 
-def _from_config(model: str, config: Mapping[str, object]) -> Iterator[Evidence]:
+def _from_config(model: str, config: Config) -> Iterator[Evidence]:
     """A path or hub name in the settings, by a key that names this model."""
     own = r"event_?gpt|egpt" if KEY_FAMILY.get(model) == "eventgpt" else r"llava"
     for key, value in config.items() if model in KEY_FAMILY else ():
@@ -133,8 +126,7 @@ def _from_config(model: str, config: Mapping[str, object]) -> Iterator[Evidence]
 
 def _from_weights(records: Sequence[AnswerRecord]) -> Iterator[Evidence]:
     """The memory of the weights; EventGPT's cannot be distinguished from LLaVA-1.5's."""
-    sizes = (record.sizes.get("memory_model_mb", 0.0) for record in records)
-    for size in sizes:
+    for size in (record.sizes.get("memory_model_mb", 0.0) for record in records):
         for family, (low, high) in WEIGHTS_MB.items():
             if low <= size <= high:
                 yield family, f"weights of {size:,.0f} MB fit {NAMES[family]}-7B"
@@ -185,6 +177,5 @@ def _fitting(tokens: int, images: Mapping[str, Iterable[int]]) -> dict[str, str]
             text = tokens - number * each
             if text in (_SHORT_TEXT if images is USUAL_IMAGES and family == "llava" else _TEXT):
                 pictures = f"{number} image{'s' * (number > 1)} of {each} tokens"
-                words = f"{pictures} and {text} of text, as {NAMES[family]}"
-                found.setdefault(family, words)
+                found.setdefault(family, f"{pictures} and {text} of text, as {NAMES[family]}")
     return found

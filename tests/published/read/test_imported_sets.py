@@ -5,13 +5,7 @@ from typing import Any
 
 import pytest
 
-from engine.published.read import (
-    RecordsError,
-    ResultFile,
-    find,
-    imported_sets,
-    read,
-)
+from engine.published.read import RecordsError, ResultFile, find, imported_sets, read
 from engine.published.read.file_summary import frame
 from tests.published.read import synthetic as made
 
