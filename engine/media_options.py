@@ -201,7 +201,7 @@ def perturbations(text: str) -> tuple[Perturbation, ...]:
     first, *others = sweep(text)
     if others:
         raise BadInput(
-            f"{quoted(text)} gives several strengths: only bench runs a sweep, give one."
+            f"{quoted(text)} gives several strengths: only the command `bench` sweeps, give one."
         )
     return first
 

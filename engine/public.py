@@ -522,8 +522,7 @@ def _place(name: str, value: object) -> Path:
 
 def _number(name: str, value: object, most: int = 10**9) -> int:
     if type(value) is not int or not 1 <= value <= most:
-        limit = f" to {most:,}" if most < 10**9 else ""
-        raise BadInput(f"{name} is {_said(value)}: give a whole number from 1{limit}.")
+        raise BadInput(f"{name} is {_said(value)}: give a whole number from 1 to {most:,}.")
     return value
 
 

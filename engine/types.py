@@ -290,7 +290,8 @@ class MediaOptions:
         label="Which 8 frames",
         words=lambda how: f"8 {FRAME_WORDS[how.frames]} frames",
         box="pipeline",
-        help="The rule that chooses the frames of video models. The result names it.",
+        help="The rule that chooses the frames of video models: evenly from the first (arange), "
+        "first to last (spread), first to last rounded down (linspace). The result names it.",
         choices={
             "arange": "evenly from the first (arange)",
             "spread": "first to last (spread)",
@@ -312,8 +313,8 @@ class MediaOptions:
         title="Window",
         words=lambda how: f"window {how.window}" if how.window else WHOLE,
         box="recording",
-        help="The part of a recording of raw events that is shown: START+LENGTH in us, ms, s or "
-        "min, as in 1.25s+50ms; a LENGTH alone begins at the first event. Empty: the sample's own "
+        help="The part of a recording of raw events that is shown: START+LENGTH in us, ms, s, min "
+        "or h, as in 1.25s+50ms; a LENGTH alone begins at the first event. Empty: the sample's own "
         "window, or all of the recording. For models that are shown event images drawn from raw "
         "events.",
         read=read_window,
@@ -340,7 +341,9 @@ class MediaOptions:
         words=lambda how: f"perturbed by {how.perturbed}" if how.perturbed else "not perturbed",
         box="recording",
         help="Changes the raw events before the model sees them, as in drop:0.3 or "
-        "drop:0.3,jitter:500us. Changes: drop, jitter, hot, window, rate. Empty: none.",
+        "drop:0.3,jitter:500us. Shares from 0 to 1: drop loses events, hot makes pixels fire, "
+        "window shortens the window, rate removes events evenly; jitter is noise on the times. "
+        "Empty: none.",
         read=perturbations,
         form="CHANGE:STRENGTH,...",
         example="drop:0.3",

@@ -51,5 +51,5 @@ def test_a_text_that_is_no_sweep_is_refused(text: str, words: str) -> None:
 
 
 def test_only_a_sweep_has_several_strengths() -> None:
-    with pytest.raises(BadInput, match="only bench runs a sweep"):
+    with pytest.raises(BadInput, match="only the command `bench` sweeps"):
         perturbations("drop:0/0.3")

@@ -22,6 +22,7 @@ from engine.analysis.answer_reading import likeliest, read_choice
 from engine.analysis.statistics import cluster_of
 from engine.machine.load import MachineLoad
 from engine.media_options import COUNT_SPLIT
+from engine.quoting import count
 from engine.storage.result_rows import SPANS, ResultRow
 from engine.storage.run_store import Run
 from engine.types import SERVER
@@ -309,7 +310,7 @@ def _first(lines: pd.DataFrame) -> Lens:
     samples = cut["sample"].nunique()
     note = f"The first min(N) tokens of each sample, over {samples:,} samples."
     if dropped := len(lines) - len(cut):
-        note += f" {dropped:,} results are left out, because not every model answered their sample."
+        note += f" {count(dropped, 'result')} left out: not every model answered these samples."
     return Lens(_cut(cut), note)
 
 

@@ -297,6 +297,6 @@ def _ids(found: dataset.Dataset, file: Path) -> tuple[str, ...]:
         raise BadInput(f"{shown(file)} names no sample: put one id on each line.")
     if repeated := len(ids) - len(once):
         common.say(
-            f"{shown(file)} names {repeated:,} samples more than once: each is run once per repeat."
+            f"{shown(file)} names samples again ({repeated:,}): each is run once per repeat."
         )
     return once

@@ -74,9 +74,9 @@ def find(dataset: Dataset, wanted: str) -> Sample:
     if len(found) == 1:
         return found[0]
     if found:
-        some = shown(", ".join(sample.id for sample in found[:3]))
+        some = ", ".join(shown(sample.id) for sample in found[:3])
         raise DatasetError(
-            f"Sample {quoted(wanted)} means {len(found):,} samples: name one by its id ({some})."
+            f"Sample {quoted(wanted)} means {len(found):,} samples: name one by its id, as {some}."
         )
     names = [*by_id, *dataset.clips]
     near = difflib.get_close_matches(wanted, names, n=1)

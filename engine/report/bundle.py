@@ -316,8 +316,11 @@ def checked(folder: Path, name: str = "") -> Mapping[str, str]:
     `name`: what messages call the folder."""
     name = name or shown(folder)
     path = folder / MANIFEST
-    content = read_json(path, 2**26, "The manifest", _Manifest, links=False, error=StoreError)
-    files = content.files
+    try:
+        what, kind = "The manifest", _Manifest
+        files = read_json(path, 2**26, what, kind, links=False, error=StoreError).files
+    except StoreError as error:  # of a ZIP its folder is not the user's
+        raise StoreError(str(error).replace(str(folder), name)) from error
     there = {
         path.relative_to(folder).as_posix()
         for path in folder.rglob("*")

@@ -202,7 +202,7 @@ def stage_bars(times: StageTimes, what: str = "median") -> alt.Chart:
             _colour("part", colours, _below(5)),
             tooltip=_tips({"label:N": "Model", "part:N": "Stage", "ms:Q": title}),
         )
-        .properties(height=_height(times, 44) + _LEGEND)
+        .properties(height=max(2 * 44 + _AXIS, _height(times, 44)) + _LEGEND)
     )
 
 

@@ -126,7 +126,7 @@ BOTH = [
 def test_first_cuts_at_the_shortest_answer_to_each_sample(tmp_path: Path) -> None:
     rows = [*BOTH, fabricate.row("ev", "s2"), fabricate.failed("vl", "s2")]
     seen = seen_by(tmp_path, "first", rows)
-    assert "2 samples" in seen.note and "1 results are left out" in seen.note
+    assert "2 samples" in seen.note and "1 result left out" in seen.note
     by_key = seen.table.set_index(["label", "sample"])
     assert by_key["new_tokens"].to_dict() == {
         ("ev", "s0"): 3, ("vl", "s0"): 3, ("ev", "s1"): 2, ("vl", "s1"): 2,

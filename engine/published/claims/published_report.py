@@ -56,6 +56,7 @@ def blocks(files: Sequence[ResultFile]) -> list[Block]:
     usable = [file for file in files if file.status == "ok"]
     claims = headlines(files)
     errors = sum(one.severity == "error" for file in files for one in audit(file))
+    mistakes = count(errors, "false figure or label", "false figures or labels")
     found = {}
     for file in usable:
         for kind, one in answer_pairs.variants(file).items():
@@ -78,7 +79,7 @@ def blocks(files: Sequence[ResultFile]) -> list[Block]:
         Heading(1, TITLE),
         Bullets(tuple(claim.judged for claim in claims)),
         Paragraph(
-            f"{summary(files)} The audit found {errors} false figures or labels in them. Each "
+            f"{summary(files)} The audit found {mistakes} in them. Each "
             "table says whether its values are recorded or corrected. Times are in milliseconds. "
             "If a stage of the first record includes a warm-up, the corrected values replace only "
             "this stage, by the mean of the other records, and reduce the total by the same time."
