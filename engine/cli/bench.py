@@ -27,7 +27,7 @@ from engine.machine.device import free_disk_bytes
 from engine.media import dataset
 from engine.media_options import Perturbation
 from engine.plain_files import read_text
-from engine.quoting import shown
+from engine.quoting import count, shown
 from engine.report.blocks import Bullets
 from engine.storage import run_header, run_store
 from engine.storage.plan import ORDERS, STOP_AFTER, Plan
@@ -296,7 +296,6 @@ def _ids(found: dataset.Dataset, file: Path) -> tuple[str, ...]:
     if not ids:
         raise BadInput(f"{shown(file)} names no sample: put one id on each line.")
     if repeated := len(ids) - len(once):
-        common.say(
-            f"{shown(file)} names samples again ({repeated:,}): each is run once per repeat."
-        )
+        again = f"{shown(file)} names {count(repeated, 'sample')} more than once"
+        common.say(f"{again}: each is run once per repeat.")
     return once
